@@ -23,6 +23,7 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.registry import KeptPlugins, build_tiers, known_plugins
 from pumice.framework.session import Session
 from pumice.framework.session_state import ProcessMemory
+from pumice.framework.standing_cycle import StandingCycle
 from pumice.plugins import builtin_plugins
 
 log = logging.getLogger(__name__)
@@ -115,6 +116,8 @@ class Scheduler:
         for action in conf.actions:
             ACTIONS[action].load()  # now, not in the first cycle
         self._kept = KeptPlugins.of(self.tiers())
+        self.standing = StandingCycle()
+        """The last cycle, for callers that let it stand."""
 
     def log_warnings(self) -> None:
         """Log the settings without effect, for a scheduler that serves.
@@ -162,6 +165,7 @@ class Scheduler:
         process: ProcessMemory | None = None,
         placing: MakePlacing | None = None,
         idle: Container[str] = (),
+        repeats: bool = False,
     ) -> Decisions:
         """Decide one cycle on a snapshot and leave the snapshot as it was.
 
@@ -170,6 +174,8 @@ class Scheduler:
         the state of earlier
         cycles, also under other configurations; ``placing`` is another evaluation of nodes, with
         the same answers; ``idle`` names actions of which it is known that they would do nothing.
+        With ``repeats`` a cycle in which nothing has changed since the last one, which moved
+        nothing, is not decided again: all changes must come by way of ``Ingest``.
         """
         process, kept = process or self._process, self._kept
         if kept is not None:
@@ -196,8 +202,13 @@ class Scheduler:
                 )
                 watching = observer or Observer()
                 watching.opened(session)
-                self._act(session, watching, idle)
-                decisions = close_session(session, only_changes=only_changes, statuses=statuses)
+                asked = only_changes, statuses, id(process)
+                standing = self.standing if repeats and not self.config_maps else StandingCycle()
+                decisions = standing.repeat(session, asked)
+                if decisions is None:
+                    self._act(session, watching, idle)
+                    decisions = close_session(session, only_changes=only_changes, statuses=statuses)
+                    standing.keep(session, asked, decisions)
                 watching.decided(session, decisions)
                 return decisions
         finally:

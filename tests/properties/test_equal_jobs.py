@@ -1,4 +1,7 @@
-"""Equal jobs are refused together; what is decided and stated is as if each were tried."""
+"""Equal jobs are refused together, and cycles stand while nothing changes.
+
+What is decided and stated is as if each job were tried in each cycle.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.decisions import Decisions
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
@@ -26,10 +29,12 @@ tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: pdb}, {name: sla}]
 - plugins: [{name: drf}, {name: predicates}, {name: capacity}, {name: nodeorder}, {name: tdm}]
 """
+NO_GANGS = CAPACITY.replace("{name: gang}, ", "")
 CONFIGURATIONS = {
     "default": DEFAULT_CONF,
     "evicting": (EXAMPLES / "volcano-scheduler.conf").read_text(),
     "capacity": CAPACITY,
+    "no gangs": NO_GANGS,
 }
 
 
@@ -40,32 +45,34 @@ class History:
         self._dice = Dice(seed)
         self._n = 0
         self._pods: dict[str, dict[str, Any]] = {}
+        self._queues = self._dice.one_of([["blue"], ["blue", "green"]])
+        self._levels = self._dice.one_of([["low"], ["low", "high"]])
         self._nodes = [f"n{each}" for each in range(self._dice.between(2, 4))]
 
     def first(self) -> Iterator[dict[str, Any]]:
         for name, value in (("low", 1), ("high", 1000)):
             yield priority_class(name, value=value)
-        for name in ("blue", "green"):
+        for name in self._queues:
             capability = {"cpu": self._dice.between(4, 12)} if self._dice.chance(0.3) else None
-            deserved = {"cpu": self._dice.between(2, 8), "memory": "16Gi"}
+            deserved: dict[str, Any] = {"cpu": self._dice.between(2, 8), "memory": "16Gi"}
             yield queue(name, capability=capability, deserved=deserved)
         for name in self._nodes:
             yield node(name, cpu=4, memory="16Gi", pods=self._dice.one_of([3, 110]))
-        for _ in range(self._dice.between(1, 4)):
-            yield from self._gang(running=True)
         for _ in range(self._dice.between(2, 8)):
+            yield from self._gang(running=True)
+        for _ in range(self._dice.between(4, 12)):
             yield from self._gang()
 
     def _gang(self, *, running: bool = False) -> Iterator[dict[str, Any]]:
         dice, name = self._dice, f"j{self._n}"
         self._n += 1
-        size, cpu, level = dice.between(1, 3), dice.one_of([1, 2]), dice.one_of(["low", "high"])
+        size, cpu, level = dice.one_of([1, 2, 2]), dice.one_of([1, 2]), dice.one_of(self._levels)
         created = f"2026-01-15T10:{self._n // 60:02d}:{self._n % 60:02d}Z"
         yield pod_group(
             name,
             min_member=1 if running else size,
-            queue=dice.one_of(["blue", "green"]),
-            phase="Running" if running else dice.one_of(["Inqueue", "Inqueue", "Pending"]),
+            queue=dice.one_of(self._queues),
+            phase="Running" if running else dice.one_of(["Inqueue"] * 4 + ["Pending"]),
             min_resources={"cpu": size * cpu},
             priority_class=level,
             created=created,
@@ -76,7 +83,7 @@ class History:
                 group=name,
                 role="w",
                 cpu=cpu,
-                memory=dice.one_of(["1Gi", "1Gi", "6Gi"]),
+                memory=dice.one_of(["1Gi"] * 9 + ["6Gi"]),
                 node=dice.one_of(self._nodes) if running else None,
                 priority={"low": 1, "high": 1000}[level],
                 preemptable=True if running else None,
@@ -102,10 +109,10 @@ class History:
         ingest.settle()
 
 
-def decide_alone(scheduler: Scheduler, snapshot: Snapshot) -> Decisions:
+def decide_alone(conf: SchedulerConf, snapshot: Snapshot) -> Decisions:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EqualJobs, "key", lambda *_: None)
-        return scheduler.decide(snapshot, NOW)
+        return Scheduler(conf).decide(snapshot, NOW)
 
 
 @settings(max_examples=60)
@@ -113,7 +120,10 @@ def decide_alone(scheduler: Scheduler, snapshot: Snapshot) -> Decisions:
 def test_a_history_is_decided_as_if_every_job_were_tried(seed: int, name: str) -> None:
     history, ingest = History(seed), Ingest(Snapshot())
     snapshot = ingest.load(map(from_manifest, history.first()))
-    scheduler = Scheduler(parse_conf(CONFIGURATIONS[name]))
+    conf = parse_conf(CONFIGURATIONS[name])
+    scheduler = Scheduler(conf)
     for _ in range(4):
-        assert scheduler.decide(snapshot, NOW) == decide_alone(scheduler, snapshot)
+        alone = decide_alone(conf, snapshot)
+        for _ in range(2):
+            assert scheduler.decide(snapshot, NOW, repeats=True) == alone
         history.change(ingest)

@@ -94,9 +94,10 @@ class Allocation:
             known = self._memory[equal]
             self._memory[job] = JobMemory({*known.failed_roles}, known.mixed_roles)
             return False
-        done = self._place(job)
+        if self._place(job):
+            return True
         self._refused.end()
-        return done
+        return False
 
     def _note_overused(self, queue: int) -> None:
         jobs = self._jobs[queue]

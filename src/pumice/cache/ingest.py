@@ -103,6 +103,7 @@ class Ingest:
 
         An object that cannot be applied raises.  Unless ``torn`` is then set, nothing has changed.
         """
+        self._snapshot.changes += 1
         if isinstance(thing, Pod):
             if self._counts.later and self._tasks.new_tasks.add_alike((thing,)):
                 return
@@ -125,6 +126,7 @@ class Ingest:
 
         The rest is left to ``upsert``.
         """
+        self._snapshot.changes += 1
         return self._tasks.new_tasks.add_alike(things, start)
 
     def waiting_class(self, pod: Pod, before: Pod) -> tuple[int, int] | None:
@@ -133,6 +135,7 @@ class Ingest:
 
     def bind(self, pods: Sequence[Pod]) -> bool:
         """Put pods of one such class on their nodes; return whether that went well."""
+        self._snapshot.changes += 1
         try:
             if not self._tasks.bind_alike(pods):
                 for pod in pods:
@@ -155,6 +158,7 @@ class Ingest:
 
     def delete(self, thing: KubeObject) -> None:
         """Forget an object."""
+        self._snapshot.changes += 1
         key = key_of(thing)
         if isinstance(thing, Pod):
             self._tasks.delete(key)
@@ -186,4 +190,5 @@ class Ingest:
         Its pods count for its queue all along.  For callers that know that a session could do
         nothing with it.
         """
+        self._snapshot.changes += 1
         self._jobs.set_aside(job, aside=aside)

@@ -83,6 +83,8 @@ class Snapshot:
         self.plugin_columns: dict[str, Column] = {}
         """Node columns of plugins by name; they last as long as the session."""
         self.journal = Journal()
+        self.changes = 0
+        """How often ingest changed anything; the same: so is all that a session sees."""
         self._total = np.zeros(size)
         self._totalled = (-1, 0, 0)
         """The nodes of the total."""
@@ -111,6 +113,7 @@ class Snapshot:
 
     def count_absent_pods(self, shape: Shape, nodes: Sequence[int], sign: int) -> None:
         """Count a running pod of a shape, which has no row, on each of some nodes, or remove it."""
+        self.changes += 1
         absent = self.absent.on_nodes
         for node in nodes:
             key = shape.id, node

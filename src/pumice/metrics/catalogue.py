@@ -164,6 +164,11 @@ _OWN: Final = (
     _own("counter", "bad_objects_total", "Objects skipped as unreadable, by kind", ("kind",)),
     _own("gauge", "watch_ok", "1 while changes of a kind arrive", ("kind",)),
     _own("counter", "events_dropped_total", "Events dropped, or refused by the cluster"),
+    _own(
+        "counter",
+        "standing_cycle_mismatches_total",
+        "Cycles in which nothing had changed and that were decided otherwise; must stay 0",
+    ),
     _own("counter", "writes_total", "Writes to the cluster, by result", ("verb", "result")),
     _own(
         "counter",

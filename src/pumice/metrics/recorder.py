@@ -368,6 +368,10 @@ class Metrics:
         """Count events that were dropped or refused."""
         self._child("pumice_events_dropped_total").inc(count)
 
+    def mismatches(self, count: int) -> None:
+        """Count cycles that were decided otherwise although nothing had changed."""
+        self._child("pumice_standing_cycle_mismatches_total").inc(count)
+
     def write_done(self, verb: str, result: str = "ok", count: int = 1) -> None:
         """Count writes: "ok", or the cluster's reason."""
         self._child("pumice_writes_total", verb, result).inc(count)

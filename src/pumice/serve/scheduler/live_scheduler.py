@@ -178,6 +178,7 @@ class LiveScheduler:
             only_changes=True,
             observer=observer,
             process=self._process,
+            repeats=True,
         )
         dropped = not self._may_write()
         if not dropped:
