@@ -1,7 +1,7 @@
 """One scheduling cycle: open a session over a snapshot, run the actions, return the decisions."""
 
 import logging
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -177,33 +177,19 @@ class Scheduler:
         With ``repeats`` a cycle in which nothing has changed since the last one, which moved
         nothing, is not decided again: all changes must come by way of ``Ingest``.
         """
-        process, kept = process or self._process, self._kept
-        if kept is not None:
-            kept.renew()
+        process = process or self._process
+        if self._kept is not None:
+            self._kept.renew()
         try:
             with np.errstate(all="ignore"):
-                session = Session(
-                    snapshot,
-                    self.tiers() if kept is None else kept.tiers,
-                    now=now,
-                    seed=self.seed,
-                    actions=self.conf.actions,
-                    action_arguments=dict(self.conf.configurations),
-                    memory=process.plugins,
-                    started_at=process.started_at,
-                    warnings=process.warnings,
-                    node_usage=dict(node_usage or {}),
-                    metrics=self.conf.metrics,
-                    services=self._services,
-                    hooks=None if kept is None else kept.hooks,
-                    placing=placing or self.placing,
-                    queue_gates=self.conf.queue_gates,
-                    plugged=None if observer is None else observer.plugin_done,
+                opened = None if observer is None else observer.plugin_done
+                session = self._open(
+                    snapshot, now, node_usage, process=process, placing=placing, plugged=opened
                 )
                 watching = observer or Observer()
                 watching.opened(session)
-                asked = only_changes, statuses, id(process)
                 standing = self.standing if repeats and not self.config_maps else StandingCycle()
+                asked = only_changes, statuses, id(process)
                 decisions = standing.repeat(session, asked)
                 if decisions is None:
                     self._act(session, watching, idle)
@@ -213,6 +199,37 @@ class Scheduler:
                 return decisions
         finally:
             snapshot.release_session()  # also after a failure: the next cycle starts clean
+
+    def _open(
+        self,
+        snapshot: Snapshot,
+        now: float,
+        node_usage: Mapping[str, Any] | None,
+        *,
+        process: ProcessMemory,
+        placing: MakePlacing | None,
+        plugged: Callable[[str, str], None] | None,
+    ) -> Session:
+        """Open a session over a snapshot."""
+        kept = self._kept
+        return Session(
+            snapshot,
+            self.tiers() if kept is None else kept.tiers,
+            now=now,
+            seed=self.seed,
+            actions=self.conf.actions,
+            action_arguments=dict(self.conf.configurations),
+            memory=process.plugins,
+            started_at=process.started_at,
+            warnings=process.warnings,
+            node_usage=dict(node_usage or {}),
+            metrics=self.conf.metrics,
+            services=self._services,
+            hooks=None if kept is None else kept.hooks,
+            placing=placing or self.placing,
+            queue_gates=self.conf.queue_gates,
+            plugged=plugged,
+        )
 
     def _act(self, session: Session, watching: Observer, idle: Container[str]) -> None:
         """Run the actions in turn."""

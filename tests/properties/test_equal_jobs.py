@@ -94,7 +94,7 @@ class History:
             yield made
 
     def change(self, ingest: Ingest) -> None:
-        """Let a gang come, a pod end or fail to, or a node close or open."""
+        """Make a gang come, a pod leave, or a node close or open."""
         what = self._dice.between(0, 3)
         if what == 0 or not self._pods:
             for manifest in self._gang():

@@ -39,9 +39,9 @@ _ASKED: Final = (
 
 
 class EqualJobs:
-    """Tells which jobs of a session are equal, without asking plugins about each of them.
+    """Finds equal jobs of a session without asking plugins about each of them.
 
-    Only jobs none of whose tasks has a place are told: a turn asks least about these.
+    Only among jobs none of whose tasks has a place: a turn asks least about these.
     """
 
     def __init__(self, state: SessionState) -> None:

@@ -109,7 +109,8 @@ class PluginDeclarations:
         """Return when this plugin may change its decision although nothing happens in the cluster.
 
         Called at the end of a cycle for plugins that declare ``timed``, by forecasts, where time
-        passes without cycles up to then; None: at no time.  By default, each second may count.
+        passes without cycles up to then, and for all that have it, by a live scheduler whose cycles
+        stand; None: at no time.  By default, each second may count.
         """
         return ssn.now + 1.0
 

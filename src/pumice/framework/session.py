@@ -91,7 +91,7 @@ class Session(SessionState):
 
     @cached_property
     def equal_jobs(self) -> EqualJobs:
-        """The jobs that are refused together; told apart on first use, after admission."""
+        """The jobs that are refused together; found on first use, after admission."""
         return EqualJobs(self)
 
     def close(self) -> None:

@@ -52,9 +52,9 @@ class StandingCycle:
         """Cycles that were decided to compare, and ended otherwise."""
 
     def repeat(self, ssn: Session, asked: Any) -> Decisions | None:
-        """Give a session the outcome of the last one and return its decisions, if it stands.
+        """Put the outcome of the last cycle into a session and return its decisions, if it stands.
 
-        ``asked`` is what the caller wants to be told; None: the cycle must be decided.
+        ``asked`` is what the caller wants to know; None: the cycle must be decided.
         """
         last, self._mark = self._last, ssn.journal.mark()
         if last is None or not self._stands(last, ssn, asked):
@@ -118,7 +118,7 @@ class StandingCycle:
 
 
 def _copy(decisions: Decisions) -> Decisions:
-    """Copy decisions as far as whoever writes them may leave some out."""
+    """Copy decisions, of which those who write them may leave some out."""
     return Decisions(**{name: copy(value) for name, value in asdict(decisions).items()})
 
 

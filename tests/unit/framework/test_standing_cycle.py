@@ -47,7 +47,7 @@ def loaded(*more: dict[str, Any]) -> Ingest:
 
 
 def decided(plugin: str, *times: float, ingest: Ingest | None = None) -> Count:
-    """Let a scheduler decide at some times, with nothing changed in between."""
+    """Decide at some times, with nothing changed in between."""
     scheduler = Count(parse_conf(CONF % plugin), plugins={"moody": Moody})
     snapshot = (ingest or loaded()).snapshot
     for at in times:

@@ -420,6 +420,8 @@ def test_every_figure_moves_in_a_run(plane: Any) -> None:
     for figure in CATALOGUE:
         if figure.name.startswith("pumice_shadow_"):  # those of a shadow: see its own tests
             continue
+        if figure.name.endswith("_mismatches_total"):  # must stay 0
+            continue
         name = f"{figure.name}_count" if figure.kind == "histogram" else figure.name
         values = found.get(name, [])
         if not (values if figure.kind == "gauge" and figure.labels else any(values)):
