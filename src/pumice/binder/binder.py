@@ -71,7 +71,7 @@ class Binder:
         write_conditions: bool = True,
         write_events: bool = True,
         clock: Callable[[], float] | None = None,
-        on_failure: Callable[[], None] = lambda: None,
+        on_failure: Callable[[], None] | None = None,
     ) -> None:
         """Make one.
 
@@ -211,7 +211,7 @@ class Binder:
 
         def report(error: ClusterError | None) -> None:
             append(WriteResult(what, key, uid, error, node, clock() - started))
-            if error is not None:
+            if error is not None and self._on_failure is not None:
                 self._on_failure()
 
         return report

@@ -3,7 +3,7 @@
 Used by the loop of a served scheduler and by the embedded control plane.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,12 +18,11 @@ from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
 from pumice.cluster.base import Cluster, Writer
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import PENDING, PHASE_CODE
-from pumice.core.tables import NOWHERE
+from pumice.core.status import PENDING
 from pumice.errors import ClusterError, InputError, NotFoundError
 from pumice.framework.session_state import ProcessMemory
 from pumice.scheduler import Observer, Scheduler
-from pumice.serve.scheduler.arrivals import Arrivals
+from pumice.serve.scheduler.arrivals import PATIENCE_S, Arrivals
 from pumice.serve.scheduler.recovery import Read, Recovery
 from pumice.serve.scheduler.volume_binding import VolumeBinding
 
@@ -112,17 +111,15 @@ class LiveScheduler:
         confirm_s: float = 30.0,
         look_s: float = 1.0,
         process: ProcessMemory | None = None,
-        by_event: bool = False,
-        on_failure: Callable[[], None] = lambda: None,
+        wake: Callable[[], None] | None = None,
     ) -> None:
         """Make one.
 
         ``node_selector`` are labels ("name:value") one of which a node must have to count;
         ``may_write`` is checked after deciding; ``clock`` measures how long answers take;
         ``read`` returns objects as they are now, by default ``get``.  ``process`` outlives
-        every scheduler that replaces another one.  With ``by_event`` cycles may be so close that
-        jobs are seen before all their pods exist.  ``on_failure`` is called when a write failed,
-        on any thread.
+        every scheduler that replaces another one.  With ``wake``, called on any thread when a write
+        failed, cycles begin by event: jobs are seen before all their pods exist.
         """
         self._cluster = cluster
         self.scheduler = scheduler
@@ -134,13 +131,11 @@ class LiveScheduler:
         self._assume = assume
         self._may_write = may_write
         self._clock = clock or cluster.now
-        self._on_failure = on_failure
-        self._arrivals = Arrivals(self._clock) if by_event else None
-        self._results: list[WriteResult] = []
-        """Results of writes that came between cycles."""
+        self._arrivals = Arrivals(self._clock, PATIENCE_S if wake is not None else 0.0)
+        self._results: list[WriteResult] = []  # those that came between cycles
         self._undone = 0
         self.informer = self._new_informer()
-        self.binder = self._new_binder(writer, write_conditions=write_conditions)
+        self.binder = self._new_binder(writer, wake, write_conditions=write_conditions)
         read = read or (lambda kind, namespace, name, _: cluster.get(kind, namespace, name))
         self.recovery = Recovery(
             self.informer, self.binder, read, clock=self._clock, confirm_s=confirm_s, look_s=look_s
@@ -160,7 +155,9 @@ class LiveScheduler:
             wants_node=self._wants_node,
         )
 
-    def _new_binder(self, writer: Writer | None, *, write_conditions: bool) -> Binder:
+    def _new_binder(
+        self, writer: Writer | None, wake: Callable[[], None] | None, *, write_conditions: bool
+    ) -> Binder:
         return Binder(
             self._cluster,
             writer=writer,
@@ -169,7 +166,7 @@ class LiveScheduler:
             source=self._names[0] if len(self._names) == 1 else _ONE_OF_MANY,
             write_conditions=write_conditions,
             clock=self._clock,
-            on_failure=self._on_failure,
+            on_failure=wake,
         )
 
     def look(self) -> bool:
@@ -180,28 +177,8 @@ class LiveScheduler:
         self._results += self.catch_up().results
         self.stale = False
         undone, self._undone = self._undone, self.recovery.undone
-        return self._has_cause() or undone != self._undone
-
-    def _has_cause(self) -> bool:
         news = self.informer.take_news()
-        jobs = {*self._jobs_of(news.pods), *news.groups}
-        if self._arrivals is not None:
-            self._arrivals.note(jobs, self.informer.snapshot)
-            jobs = {job for job in jobs if job not in self._arrivals}
-        return bool(jobs) or (news.others and self._anything_waits())
-
-    def _jobs_of(self, pods: Iterable[str]) -> Iterator[str]:
-        """Return the jobs of pods, of those that this scheduler places."""
-        tasks, jobs = self.informer.snapshot.tasks, self.informer.snapshot.jobs
-        for pod in pods:
-            row = tasks.row_of.get(pod)
-            if row is not None and tasks.job[row] != NOWHERE:
-                yield jobs.keys[tasks.job[row]]
-
-    def _anything_waits(self) -> bool:
-        jobs = self.informer.snapshot.jobs
-        waits = (jobs.counts[PENDING] > 0) | (jobs.phase <= PHASE_CODE["Pending"])
-        return bool((waits & jobs.listed).any())
+        return self._arrivals.may_start(news, self.informer.snapshot) or undone != self._undone
 
     def cycle(self, observer: Observer | None = None) -> Cycle:
         """Apply changes, decide, and write the decisions."""
@@ -210,7 +187,7 @@ class LiveScheduler:
         self.stale = True
         writes = self.catch_up()
         writes.results[:0], self._results = self._results, []
-        self._has_cause()
+        self._arrivals.may_start(self.informer.take_news(), self.informer.snapshot)
         self._config_maps.show(self.scheduler.config_maps, self.informer.snapshot)
         now = self._cluster.now()
         usage = self._usage(now) if self._usage is not None else None
@@ -249,8 +226,7 @@ class LiveScheduler:
     @property
     def next_due(self) -> float | None:
         """When something is due by the clock alone; None: nothing is."""
-        arrived = None if self._arrivals is None else self._arrivals.next_due
-        due = (self.volumes.next_deadline, self.recovery.next_release, arrived)
+        due = (self.volumes.next_deadline, self.recovery.next_release, self._arrivals.next_due)
         return min((at for at in due if at is not None), default=None)
 
     def _start_over(self) -> None:
@@ -262,8 +238,7 @@ class LiveScheduler:
 
     def _write(self, decisions: Decisions) -> WriteResults:
         self._recovers |= bool(decisions.volumes)
-        if self._arrivals is not None:
-            self._arrivals.hide(decisions, self.informer.snapshot)
+        self._arrivals.hide(decisions, self.informer.snapshot)
         decisions = self.volumes.begin(decisions, self._clock())
         if self._assume:
             self.recovery.assume(decisions, self._clock())

@@ -376,8 +376,7 @@ class SchedulerLoop:
             read=read,
             look_s=options.schedule_period_s,
             process=self._process,
-            by_event=self._wake is not None,
-            on_failure=(lambda: None) if self._wake is None else self._wake.set,
+            wake=None if self._wake is None else self._wake.set,
         )
 
     def _stand_down(self) -> None:
