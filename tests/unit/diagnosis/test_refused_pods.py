@@ -337,7 +337,7 @@ def test_an_admitted_job_whose_pods_are_all_refused_is_named_beside_the_order(
     assert order.without_pods == {"default/none": line.cause.text}
     shown = CliRunner().invoke(main, ["queue", "order", "-f", str(file)])
     assert shown.output.startswith("no job waits in line")
-    assert "Jobs that wait for their pods" in shown.output
+    assert "Jobs waiting for their pods" in shown.output
     assert "resource quota team has no room" in " ".join(shown.output.split())
 
 

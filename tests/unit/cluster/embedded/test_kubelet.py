@@ -511,11 +511,11 @@ def test_what_is_over_cannot_fail(cluster: Any, phase: str) -> None:
     cluster.merge_status("Pod", "default", "p", {"phase": phase})
     with pytest.raises(RejectedError) as caught:
         Kubelet(cluster).fail("default", "p")
-    assert caught.value.problem == f"wanted a pod that may run, found it {phase}"
+    assert caught.value.problem == f"expected a pod that may run, got it {phase}"
     cluster.create(pod("q"))
     with pytest.raises(RejectedError) as caught:
         Kubelet(cluster).fail("default", "q")
-    assert caught.value.problem == "wanted a pod that may run, found it Pending on no node"
+    assert caught.value.problem == "expected a pod that may run, got it Pending on no node"
 
 
 def test_a_restart_in_place_counts_on_every_container(cluster: Any) -> None:

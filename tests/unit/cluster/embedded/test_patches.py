@@ -343,12 +343,12 @@ def test_a_merge_leaves_the_document_as_it_is() -> None:
 
 @pytest.mark.parametrize("patch", [{"env": [{"name": []}]}, {"$retainKeys": 1}])
 def test_a_strategic_patch_that_does_not_fit_is_refused(patch: Any) -> None:
-    with pytest.raises(RejectedError, match="wanted a patch that fits the object"):
+    with pytest.raises(RejectedError, match="expected a patch that fits the object"):
         apply_patch({"env": [{"name": "a"}]}, patch, "strategic")
 
 
 def test_a_merge_must_be_a_mapping() -> None:
-    with pytest.raises(RejectedError, match="wanted a mapping"):
+    with pytest.raises(RejectedError, match="expected a mapping"):
         apply_patch({}, [1], "merge")
 
 

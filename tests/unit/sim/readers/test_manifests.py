@@ -201,7 +201,7 @@ def test_pods_of_other_schedulers_are_left_out_with_a_note(read: Any) -> None:
     [
         (
             "conf: ''\nobjects:\n- {kind: Node}\n",
-            "wanted manifests of a workload, found a scenario",
+            "expected manifests of a workload, got a scenario",
         ),
         ("apiVersion: v1\nkind: Thing\n", "HyperNode, Job, LimitRange, Namespace"),
     ],

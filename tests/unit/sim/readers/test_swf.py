@@ -74,5 +74,5 @@ def test_a_bad_line_is_reported_with_file_and_line(tmp_path: Path, row: str) -> 
 def test_a_line_of_a_million_characters_is_refused_by_its_number(tmp_path: Path, end: str) -> None:
     path = tmp_path / "long.swf"
     path.write_text(f"; MaxProcs: 4\n{'1 ' * (1 << 20)}{end}")
-    with pytest.raises(InputError, match=r"long\.swf:2: wanted at most 1,048,576 characters"):
+    with pytest.raises(InputError, match=r"long\.swf:2: expected at most 1,048,576 characters"):
         swf.read(path)

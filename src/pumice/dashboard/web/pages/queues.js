@@ -280,7 +280,7 @@ export function QueuePage({ name }) {
               !isRoot(queue) &&
               html`
                 <span>
-                  ${queue.reclaimable ? "others may reclaim what it borrows" : "not reclaimable"}
+                  ${queue.reclaimable ? "reclaimable" : "not reclaimable"}
                 </span>
               `
             }
@@ -382,7 +382,7 @@ function OrderTable({ order, name, all, more }) {
           (line) => html`<${JobLink} job=${line.title} />`,
         ],
         [
-          "after the one before it because",
+          "ranked below the previous job because",
           (line) =>
             line.after ||
             html`<span class="soft">first</span>`,
