@@ -117,4 +117,4 @@ def test_a_setting_without_effect_names_who_does_not_read_it() -> None:
     gang, nodeorder, backfill = problems(text)
     assert gang.endswith("; gang does not read it; it has no arguments")
     assert "; nodeorder does not read it; its arguments: leastrequested.weight, " in nodeorder
-    assert "(the action backfill does not read it; " in backfill
+    assert "; the action backfill does not read it; " in backfill
