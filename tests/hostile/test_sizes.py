@@ -100,7 +100,7 @@ def test_jobs_that_ask_for_too_many_pods_together_are_refused(tmp_path: Path, ve
     result = called(*(file if part == "FILE" else part for part in READERS[verb]))
     assert result.exit_code == 2
     assert "expected at most 200,000 pods of all jobs" in result.output
-    assert "found 270000" in result.output
+    assert "got 270000" in result.output
 
 
 @pytest.mark.parametrize("verb", ["lint", "run", "explain", "snapshot"])

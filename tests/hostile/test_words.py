@@ -139,7 +139,7 @@ def test_a_plugin_that_is_none(run: Any, text: str | bytes, message: str) -> Non
             "exec.env: expected a list of mappings with name and value",
         ),
         (program(), "users[].user.exec.command: expected a program that can be run, got '/absent'"),
-        ("a: &a [*a]\n", "k:1: wanted"),
+        ("a: &a [*a]\n", "k:1: expected"),
         (b"a: \xe9\n", "k:1: expected UTF-8 text, got byte 0xe9"),
     ],
 )

@@ -89,7 +89,7 @@ def test_anything_else_is_refused(written: Any) -> None:
     with pytest.raises(QuantityError) as caught:
         read(written)
     assert caught.value.found is written or caught.value.found == written
-    assert str(caught.value).startswith("wanted ")
+    assert str(caught.value).startswith("expected ")
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_a_file_of_which_a_part_is_refused_fails_but_in_the_original(
         ("", "f.yaml: expected a JobFlow, got an empty file"),
         ("---\n# nothing\n", "f.yaml: expected a JobFlow, got an empty file"),
         ("a: [", "f.yaml:2: expected readable YAML"),
-        ("kind: Node\nmetadata: {name: x}\n", "f.yaml:1: Node x: kind: wanted 'JobFlow', found"),
+        ("kind: Node\nmetadata: {name: x}\n", "f.yaml:1: Node x: kind: expected 'JobFlow', got"),
         (f"{FLOW.format('a')}---\n{FLOW.format('b')}spec: 5\n", "f.yaml:10: JobFlow default/b: "),
     ],
 )

@@ -214,9 +214,7 @@ def test_an_empty_file_is_refused_as_such(tmp_path: Path, words: Any) -> None:
     done = pumice(*words, empty)
     assert done.exit_code == 2, done.output
     assert str(empty) in done.output
-    assert "found an empty file" in done.output or "objects of a cluster, found none" in (
-        done.output
-    )
+    assert "got an empty file" in done.output or "objects of a cluster, got none" in (done.output)
 
 
 def test_a_run_elsewhere_keeps_the_names_its_files_were_given() -> None:

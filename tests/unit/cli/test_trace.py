@@ -222,9 +222,9 @@ def test_a_window_keeps_the_jobs_that_come_in_it(mixed: Path, tmp_path: Path) ->
     [
         ((), "nothing is chosen; give --jobs, --from or --until"),
         (("--jobs", 1001), "--jobs: expected at most 1,000 jobs, as the trace has, got 1001"),
-        (("--from", "9d"), "from 0 to 59940 seconds, found 777600 and later"),
+        (("--from", "9d"), "from 0 to 59940 seconds, got 777600 and later"),
         (("--from", "soon"), "expected a duration"),
-        (("--from", "3x"), "days such as \"2d\", or seconds, found '3x'"),
+        (("--from", "3x"), "days such as \"2d\", or seconds, got '3x'"),
         (("--jobs", 0), "Invalid value for '--jobs'"),
     ],
 )

@@ -214,7 +214,7 @@ REFUSED = {
     "queue/a.weight=-1": (InputError, r"spec\.weight: expected at least 1, got -1"),
     "queue/a.capability.cpus=1": (InputError, r"spec\.capability: expected a resource that exists"),
     "pod/default/j-0.nodeSelector.disk=ssd": (InputError, "cannot change in a pod that exists"),
-    "podgroup/default/j.minMember=-2": (InputError, r"spec\.minMember: wanted"),
+    "podgroup/default/j.minMember=-2": (InputError, r"spec\.minMember: expected"),
 }
 
 

@@ -343,9 +343,9 @@ def test_now_is_when_a_pod_was_reported_to_go_and_not_when_it_must_be_gone(tmp_p
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        ({}, "found an empty mapping"),
-        ({"tiers": []}, "found a mapping with 'tiers'"),
-        (dict.fromkeys("abcdef", 1), "found a mapping with 'a', 'b', 'c', 'd' and 2 more"),
+        ({}, "got an empty mapping"),
+        ({"tiers": []}, "got a mapping with 'tiers'"),
+        (dict.fromkeys("abcdef", 1), "got a mapping with 'a', 'b', 'c', 'd' and 2 more"),
         ({"kind": "PodList", "apiVersion": "v1", "items": 5}, "PodList: items: expected a list"),
         ({"objects": [{"kind": "PodList", "items": 5}]}, "PodList: items: expected a list, got 5"),
     ],

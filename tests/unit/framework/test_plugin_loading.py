@@ -132,9 +132,9 @@ def test_a_file_without_a_plugin(save: Any, text: Any, found: Any) -> None:
 
 def test_a_class_that_the_file_does_not_have(save: Any) -> None:
     source = f"{save(TWO)}:Third"
-    assert str(problem(source)).endswith("found 'Third' (its classes are Base, First, Second)")
+    assert str(problem(source)).endswith("got 'Third' (its classes are Base, First, Second)")
     bare = f"{save('x = 1', 'bare.py')}:Third"
-    assert str(problem(bare)).endswith("found 'Third' (it has no class at all)")
+    assert str(problem(bare)).endswith("got 'Third' (it has no class at all)")
 
 
 @pytest.mark.parametrize("text", ["class Odd: pass", "Odd = 3"])

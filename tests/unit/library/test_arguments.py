@@ -39,7 +39,10 @@ def cluster() -> pumice.Cluster:
         (lambda c: CALLS.load(FIRST, plugins=[3]), "plugins: expected a class that .*, got 3"),
         (lambda c: CALLS.load(FIRST, plugins=3), "plugins: expected a list of plugins.*, got 3"),
         (lambda c: c.objects(3), "kind: expected a kind of object such as .*, got 3"),
-        (lambda c: c.objects("Quueue"), r"kind: .*, found 'Quueue' \(did you mean 'Queue'\?\)"),
+        (
+            lambda c: c.objects("Quueue"),
+            r"kind: unknown kind of object 'Quueue'; did you mean 'Queue'\?",
+        ),
         (
             lambda c: CALLS.whatif(c, settings={"queue/batch.weight": object}),
             "settings: expected a text, a number, a list or a mapping, got <class 'object'>",
@@ -75,14 +78,14 @@ def test_of_questions_about_a_cluster(
         (lambda w: CALLS.nodes(2, cpu=None), "cpu: expected a quantity such as .*, got null"),
         (lambda w: CALLS.nodes(2, cpu=[1]), r"cpu: expected a quantity such as .*, got \[1\]"),
         (lambda w: CALLS.simulate(w).save(3), "folder: expected the name of a folder, got 3"),
-        (lambda w: CALLS.simulate(w).jobs.save("j.xyz"), "path: expected .* found 'j.xyz'"),
+        (lambda w: CALLS.simulate(w).jobs.save("j.xyz"), "path: expected .* got 'j.xyz'"),
         (
             lambda w: CALLS.simulate(w).jobs.save(3),
             "path: expected the name of a file that ends in",
         ),
         (
             lambda w: CALLS.simulate(w).plot.shares("x"),
-            "resource: expected one of cpu, .*found 'x'",
+            "resource: expected one of cpu, .*got 'x'",
         ),
         (lambda w: CALLS.simulate(w).plot.gantt("x"), "most: expected a whole number from 1"),
     ],

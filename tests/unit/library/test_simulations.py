@@ -173,7 +173,7 @@ def test_a_plot_names_a_unit_that_suits_the_time(both: pumice.Results) -> None:
     [
         ({"run": 1}, r"jobs\[0\]: arrival: expected a number from 0, got nothing"),
         ({"arrival": 0, "run": -1}, r"jobs\[0\]: run: expected a number from 0, got -1"),
-        ({"arrival": 0, "run": 1, "cpus": 2}, r"jobs\[0\]: expected a known column, got 'cpus'"),
+        ({"arrival": 0, "run": 1, "cpus": 2}, r"jobs\[0\]: unknown column 'cpus'"),
         ({"arrival": 0, "run": 1, "pods": 0}, r"jobs\[0\]: pods"),
         ({"arrival": "soon", "run": 1}, r"jobs\[0\]: arrival"),
         (

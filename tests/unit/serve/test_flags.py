@@ -201,19 +201,19 @@ def test_all_in_one_gives_each_part_its_options() -> None:
     [
         (
             ["--schedule-periode=1s"],
-            "expected a known flag, got '--schedule-periode' (did you mean --schedule-period?)",
+            "unknown flag '--schedule-periode'; did you mean --schedule-period?",
         ),
-        (["--xyzzy"], "expected a known flag, got '--xyzzy' (--help lists them)"),
-        (["-x"], "expected a known flag, got '-x' (--help lists them)"),
+        (["--xyzzy"], "unknown flag '--xyzzy'; --help lists them"),
+        (["-x"], "unknown flag '-x'; --help lists them"),
         (
             ["--schedule-period=soon"],
             (
                 "--schedule-period: expected a duration such as 1s or 1m30s of at least "
-                "0.001 seconds, found 'soon' "
+                "0.001 seconds, got 'soon' "
                 "(a number and a unit of ns, us, ms, s, m or h, repeated)"
             ),
         ),
-        (["--schedule-period=0"], "found '0'"),
+        (["--schedule-period=0"], "got '0'"),
         (["--kube-api-qps=many"], "--kube-api-qps: expected a number of at least 0.01, got 'many'"),
         (["--kube-api-burst=1.5"], "--kube-api-burst: expected a whole number"),
         (["--enable-metrics=yes"], "--enable-metrics: expected true or false, got 'yes'"),
@@ -236,7 +236,7 @@ def test_all_in_one_gives_each_part_its_options() -> None:
             ["--leader-elect-renew-deadline=20s"],
             (
                 "--leader-elect-renew-deadline: expected less than the lease duration of 15s, "
-                "found '20s'"
+                "got '20s'"
             ),
         ),
         (

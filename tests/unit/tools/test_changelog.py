@@ -97,4 +97,4 @@ def test_a_version_is_released_once(root: Path, capsys: pytest.CaptureFixture[st
     assert "1 fragments are now 1.0.0" in capsys.readouterr().out
     add(root, "b.fix.md", "A fault is gone.\n")
     assert main(["1.0.0"], root) == 1
-    assert "found a section of 1.0.0" in capsys.readouterr().err
+    assert "got a section of 1.0.0" in capsys.readouterr().err

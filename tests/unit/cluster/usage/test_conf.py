@@ -67,9 +67,9 @@ def test_a_bad_interval_is_an_error_of_both(text: Any) -> None:
 
 
 _TYPES = (
-    "metrics.type: expected prometheus, prometheus_adaptor, elasticsearch or metrics-server, found"
+    "metrics.type: expected prometheus, prometheus_adaptor, elasticsearch or metrics-server, got"
 )
-_ADDRESS = "metrics.address: expected an address such as http://prometheus.monitoring:9090, found"
+_ADDRESS = "metrics.address: expected an address such as http://prometheus.monitoring:9090, got"
 MISTAKES = {
     f"{_TYPES} 'promtheus' (did you mean prometheus?)": {"type": "promtheus"},
     f"{_TYPES} 'graphite'": {"type": "graphite", "address": "http://x"},
@@ -110,9 +110,7 @@ MISTAKES = {
     "metrics.period: expected a duration from 30s to 24h, got '10s' (such as 30s or 1m30s)": (
         PROMETHEUS | {"period": "10s"}
     ),
-    "metrics: expected a known key, got 'tokenfile' (did you mean tokenFile?)": (
-        PROMETHEUS | {"tokenfile": "x"}
-    ),
+    "metrics: unknown key 'tokenfile'; did you mean tokenFile?": (PROMETHEUS | {"tokenfile": "x"}),
 }
 
 

@@ -99,7 +99,7 @@ def ufm(**changes: Any) -> Any:
         ([labels(**{"a_b": [HOST], "a-b": [HOST]})], "differ by more than case and signs"),
         ([labels(t=[HOST]), labels(t=[HOST])], "[1].source: expected label once"),
         ([ufm(config={"endpoint": "ftp://x"})], "expected an address such as https://ufm:8080"),
-        ([ufm(config={"endpoint": "https://me:secret@x"})], "found 'one with a user'"),
+        ([ufm(config={"endpoint": "https://me:secret@x"})], "got 'one with a user'"),
         ([ufm(config={"endpoint": None})], "config.endpoint: expected an address"),
         ([ufm(config={"endpoint": "https://x:99999"})], "config.endpoint: expected an address"),
         ([ufm(config={"insecureSkipVerify": "no"})], "insecureSkipVerify: expected true or false"),

@@ -30,12 +30,12 @@ def test_a_row_is_a_job_with_what_it_states() -> None:
 @pytest.mark.parametrize(
     ("text", "reported"),
     [
-        ("arrival,run,colour\n0,1,red\n", "t.csv:1: expected a known column, got 'colour'"),
+        ("arrival,run,colour\n0,1,red\n", "t.csv:1: unknown column 'colour'"),
         ("arrival,run\n0,soon\n", "t.csv:2: run: expected a number from 0, got 'soon'"),
         ("arrival,run\n0,\n", "t.csv:2: run: expected a number from 0, got nothing"),
         ("arrival,run,pods\n0,1,2000000000\n", "t.csv:2: pods: expected at most 100,000 pods"),
         ("arrival,run,pods\n0,1,2.9\n", "t.csv:2: pods: expected a whole number from 1, got 2.9"),
-        ("arrival,run,needed\n0,1,.5\n", "t.csv:2: needed: expected a whole number from 1, found"),
+        ("arrival,run,needed\n0,1,.5\n", "t.csv:2: needed: expected a whole number from 1, got"),
         ("arrival,run\n-1,1\n", "t.csv:2: arrival: expected a number from 0, got -1"),
         ("arrival,run\n0,1\n\n0\n", "t.csv:4: expected 2 cells, one for each column, got 1"),
         ("arrival,run\n0,1,2\n", "t.csv:2: expected 2 cells, one for each column, got 3"),

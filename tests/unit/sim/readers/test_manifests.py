@@ -162,7 +162,7 @@ def test_a_time_that_is_none_is_reported_with_file_line_and_annotation(
     read: Any, seconds: str
 ) -> None:
     text = POD.format(name="a", marks="") + POD.format(name="b", marks=mark("arrival", seconds))
-    with pytest.raises(ManifestError, match=r"w\.yaml:\d+: pumice\.dev/arrival-seconds: wanted"):
+    with pytest.raises(ManifestError, match=r"w\.yaml:\d+: pumice\.dev/arrival-seconds: expected"):
         read(text)
 
 

@@ -119,7 +119,7 @@ def test_nodes_are_those_described_or_none(drawn: Any) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("colour: red\n", "expected a known field, got 'colour'"),
+        ("colour: red\n", "unknown field 'colour'"),
         ("sizes: {0: 1}\n", "sizes"),
         ("sizes: {1: 0}\n", "sizes: expected parts from 0 up, not all 0"),
         ("arrivals: {process: never}\n", "arrivals.process"),
@@ -160,7 +160,7 @@ queues: [{name: a, weight: 3}]
     ("old", "new", "message"),
     [
         ("jobs: 2", "jobs: ten", ":3: SyntheticWorkload: jobs: expected an integer from 1 up"),
-        ("jobs: 2", "job: 2", "expected a known field, got 'job' (did you mean 'jobs'?)"),
+        ("jobs: 2", "job: 2", "unknown field 'job'; did you mean 'jobs'?"),
         ("cpu: 2", "cpu: 2 cores", ":4: SyntheticWorkload: pod.cpu: expected a quantity"),
         ("cpu: 8", "cpu: 8x", ":7: SyntheticWorkload: nodes.allocatable.cpu: expected a quantity"),
         ("uniform", "evenly", "expected one of bursts, poisson, uniform, got 'evenly'"),
