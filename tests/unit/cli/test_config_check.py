@@ -117,7 +117,7 @@ def test_shipped_configurations_give_no_warning(path: Path) -> None:
 
 
 def test_a_configuration_is_checked_with_its_cluster(tmp_path: Path) -> None:
-    """The warnings come with the change that helps; without a file, the cluster's own is checked."""
+    """The warnings have the change that helps; without a file, the cluster's own is checked."""
     conf = tmp_path / "new.conf"
     conf.write_text(conf_with("{name: gang}").replace('"allocate"', '"preempt"'))
     cluster = str(ROOT / "examples" / "first-cluster.yaml")
