@@ -15,7 +15,7 @@ from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 
 
-def naming(*rows: int | None) -> Plugin:
+def naming(*rows: Any) -> Plugin:
     class Naming(Plugin, name="naming"):
         def preemptable(self, preemptor: Any, candidates: list[int]) -> Mask | None:
             return None if rows == (None,) else np.isin(candidates, rows)
