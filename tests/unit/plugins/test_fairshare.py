@@ -79,11 +79,11 @@ class Cluster:
 
     def restart(self) -> None:
         """Forget everything but the ConfigMap."""
-        self.scheduler, self.process = Scheduler(parse_conf(conf(**self.arguments))), None
+        self.scheduler = Scheduler(parse_conf(conf(**self.arguments)))
+        self.process = ProcessMemory()
 
     def cycle(self, objects: Any, now: float) -> Decisions:
         """Decide, and write the state."""
-        self.process = self.process or ProcessMemory()
         self.shares = Shares()
         decisions = self.scheduler.decide(
             snapshot_of([queue("default"), *objects, *self.stored]),
@@ -298,7 +298,7 @@ def test_a_served_scheduler_keeps_its_state_in_the_cluster() -> None:
 def test_the_dashboard_shows_usage_and_factor_of_queues() -> None:
     objects = [queue("red"), queue("blue"), node("n1", cpu=4)]
     objects += running("ml", 4, queue="red", started=T0 - 7 * 86400.0)
-    found = documents.queues(View(pictured(ClusterState(objects=objects, now=T0, conf=conf()))))
+    found = documents.queues(View(pictured(ClusterState(objects=(*objects,), now=T0, conf=conf()))))
     shown = {each["name"]: (each["used"], each["factor"]) for each in found["queues"]}
     assert found["remembers"]
     assert shown["red"] == (0.5, 0.25)
