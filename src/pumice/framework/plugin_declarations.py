@@ -68,6 +68,10 @@ class PluginDeclarations:
     """What policy tests may state in `always` when this plugin is there, by name."""
     protects: ClassVar[str] = ""
     """The pods that it keeps from being evicted, in words; empty if that is not its purpose."""
+    protects_in: ClassVar[frozenset[str]] = frozenset(
+        {"preempt", "reclaim", "gangpreempt", "gangreclaim"}
+    )
+    """The actions in which it does; in others it permits all victims, if it judges them."""
     simulator: ClassVar[SimulatorAssumptions | None] = None
     """What the simulator may assume; a subclass needs its own declaration."""
     hierarchy: bool = field(default=False, repr=False)
