@@ -136,7 +136,7 @@ MISTAKES = {
     "always: {queueNotBelow: capability}": ("7", "wanted deserved or guarantee"),
     "always: {}": ("7", "at least one invariant"),
     "always: {settles: {within: soon}}": ("7", "a number of cycles"),
-    "always: {neverEvicted: [{qeue: a}]}": ("7", "did you mean 'queue'"),
+    "always: {neverEvicted: [{queues: a}]}": ("7", "did you mean 'queue'"),
     "expect: {}": ("7", "at least one expectation"),
     "expect: {causes: {t/w: QueueOverCapabilty}}": ("7", "did you mean 'QueueOverCapability'"),
     "expect:\n  bindsNum: 1\n  evictions: {at mots: 2}": ("9", "a list"),
