@@ -25,8 +25,8 @@ What else a plugin may declare
     ``SimulatorAssumptions``: makes simulations with it fast; ``QueueLimits`` and
     ``AdmissionLimit``: the limits it enforces on queues, for metrics and the simulator.
 What policy tests may state
-    ``Invariant``: a function in the attribute ``invariants``, by the name under `always`; it is
-    given ``CycleFacts``, what one cycle did, and yields a sentence for each violation.
+    functions in the attribute ``invariants``, by the names under `always`; they are given
+    ``CycleFacts``, what one cycle did, and yield a sentence for each violation.
 To read columns
     ``Texts`` is a column of texts, ``Ints`` one of whole numbers; ``CPU``, ``MEMORY`` and ``PODS``
     are rows of the resource axis, ``NOWHERE`` is the row of no node, job or queue; ``Status`` and
@@ -41,7 +41,7 @@ are stable; modules beneath may move.
 """
 
 from pumice.api.codes import Cause, Spared
-from pumice.api.cycle_facts import CycleFacts, Invariant
+from pumice.api.cycle_facts import CycleFacts
 from pumice.api.duration import parse_duration
 from pumice.api.times import epoch
 from pumice.core.object_rows import Texts
@@ -114,7 +114,6 @@ __all__ = [
     "GangEviction",
     "InputError",
     "Ints",
-    "Invariant",
     "Job",
     "Jobs",
     "Mask",
