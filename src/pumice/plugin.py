@@ -25,6 +25,9 @@ What else a plugin may declare
     ``SimulatorAssumptions``: makes simulations with it fast; ``QueueLimits`` and
     ``AdmissionLimit``: the limits it enforces on queues, for metrics and the simulator;
     ``AccountShare``: what an account used, for the command line and the dashboard.
+What policy tests may state
+    functions in the attribute ``invariants``, by the names under `always`; they are given
+    ``CycleFacts``, what one cycle did, and yield a sentence for each violation.
 To read columns
     ``Texts`` is a column of texts, ``Ints`` one of whole numbers; ``CPU``, ``MEMORY`` and ``PODS``
     are rows of the resource axis, ``NOWHERE`` is the row of no node, job or queue; ``Status`` and
@@ -39,6 +42,7 @@ are stable; modules beneath may move.
 """
 
 from pumice.api.codes import Cause, Spared
+from pumice.api.cycle_facts import CycleFacts
 from pumice.api.duration import parse_duration
 from pumice.api.times import epoch
 from pumice.core.object_rows import Texts
@@ -106,6 +110,7 @@ __all__ = [
     "Cause",
     "Codes",
     "Column",
+    "CycleFacts",
     "Domain",
     "Duration",
     "Fault",

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.codes import Cause, Spared
+from pumice.api.cycle_facts import Invariant
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Nodes, Task
@@ -66,6 +67,8 @@ class PluginDeclarations:
     """
     spares: ClassVar[Spared] = Spared.PLUGIN_REFUSED
     """Why a candidate that it does not offer is spared."""
+    invariants: ClassVar[Mapping[str, Invariant]] = {}
+    """What policy tests may state in `always` when this plugin is there, by name."""
     protects: ClassVar[str] = ""
     """The pods that it keeps from being evicted, in words; empty if that is not its purpose."""
     protects_in: ClassVar[frozenset[str]] = frozenset(
