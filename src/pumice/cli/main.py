@@ -47,6 +47,7 @@ COMMANDS = {
     "demo": LazyCommand("demo.command:demo", "Play a short demo story."),
     "doctor": LazyCommand("doctor:doctor", "Check a cluster and suggest fixes."),
     "explain": LazyCommand("explain:explain", "Explain why a job waits, and what helps."),
+    "fairshare": LazyCommand("fairshare:fairshare", "Show who used how much lately."),
     "lint": LazyCommand("lint:lint", "Check files as a cluster's admission would."),
     "plugin": LazyCommand("config:plugin", "List and describe plugins."),
     "run": LazyCommand("run:run", "Run one scenario and print its decisions."),

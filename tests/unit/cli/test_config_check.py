@@ -1,5 +1,6 @@
 """`pumice config check` with the plugins that there are: what it warns of."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,18 @@ SHIPPED = [*ROOT.glob("examples/**/*.conf"), *ROOT.glob("src/pumice/**/*.conf")]
 def test_shipped_configurations_give_no_warning(path: Path) -> None:
     result = check(path)
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_configuration_is_checked_with_its_cluster(tmp_path: Path) -> None:
+    """The warnings have the change that helps; without a file, the cluster's own is checked."""
+    conf = tmp_path / "new.conf"
+    conf.write_text(conf_with("{name: gang}").replace('"allocate"', '"preempt"'))
+    cluster = str(ROOT / "examples" / "first-cluster.yaml")
+    result = CliRunner().invoke(main, ["config", "check", str(conf), "--cluster", cluster])
+    assert (result.exit_code, "no errors" in result.stdout) == (0, True)
+    assert "allocate, which alone binds pods" in result.stderr
+    assert "write - name: priority before gang" in result.stderr
+    strict = ["config", "check", "--cluster", cluster, "--strict", "-o", "json"]
+    own = CliRunner().invoke(main, strict)
+    assert json.loads(own.stdout)["file"] == f"{cluster}: conf"
+    assert CliRunner().invoke(main, ["config", "check"]).exit_code == 2
