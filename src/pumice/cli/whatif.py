@@ -137,18 +137,20 @@ def whatif(
     # a job alone is asked about for itself; with conditions it is a change like any other
     signs = bool(makers or bounds)
     answer = _answer(world, _question(job, changes, signing.terms(), world.now, signs=signs))
-    _report(answer, signing.breaches(answer.signoff), output)
+    _report(answer, signing, output)
     end_if_plugins_failed(world)
     if signing.breaches(answer.signoff):
         ctx.exit(1)
 
 
-def _report(answer: Answer, breaches: list[str], output: str) -> None:
+def _report(answer: Answer, signing: Signing, output: str) -> None:
+    breaches = signing.breaches(answer.signoff)
     if output == "table":
         _print(answer)
         print_breaches(breaches)
     else:
-        print_data({**answer.to_dict(), "breaches": breaches}, output)
+        asked = {"breaches": breaches} if signing.conditions else {}
+        print_data(answer.to_dict() | asked, output)
 
 
 def _named(option: str, make: Callable[[ClusterState], Change]) -> Callable[[ClusterState], Change]:

@@ -5,7 +5,7 @@ A scenario is data: nothing here runs a scheduler.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,11 +20,29 @@ from pumice.api.manifests import ObjectLine, load_values, object_lines
 from pumice.api.named_files import named_conf, named_manifests
 from pumice.api.objects import from_manifest, in_namespace
 from pumice.api.times import lenient_epoch
-from pumice.api.wording import EMPTY_FILE, nearest
+from pumice.api.wording import EMPTY_FILE
 from pumice.api.yaml_text import parse_yaml
-from pumice.errors import ABSENT, ManifestError, ScenarioError
+from pumice.errors import ManifestError, ScenarioError
+from pumice.scenarios.expectations import (
+    EXPECT_KEYS,
+    MOST_CYCLES,
+    Eventually,
+    Record,
+    always_from,
+    eventually_from,
+    expectations_from,
+)
+from pumice.scenarios.fields import (
+    Within,
+    listed,
+    problem,
+    refuse_unknown,
+    typed,
+    with_line,
+    within_from,
+)
 
-Record = dict[str, Any]
+__all__ = ["EXPECT_KEYS", "TOP_KEYS", "Scenario", "load_scenario", "scenario_from"]
 
 DEFAULT_NOW = "2026-01-01T00:00:00Z"
 SUFFIXES = frozenset({".json", ".yaml", ".yml"})
@@ -32,27 +50,15 @@ SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
     *("conf", "confFrom", "featureGates", "nodeUsage", "hidden", "objects", "objectsFrom"),
-    "expect",
+    *("expect", "always", "eventually"),
 )
-_MOST_CYCLES = 100_000
 _OBJECT = re.compile(r"objects\[(\d+)\]")
-_MARKS = frozenset({"objects", "objectsFrom", "conf", "confFrom", "expect", "nodeUsage"})
+_MARKS = frozenset(
+    {"objects", "objectsFrom", "conf", "confFrom", "expect", "nodeUsage", "always", "eventually"}
+)
+_UNTIL_QUIET = 50
+"""Cycles after which a scenario that states no number of them, and does not settle, ends."""
 _GATES = ("SchedulingGatesQueueAdmission",)
-_NUMBER_KEYS = ("bindsNum", "evictNum", "evicted")
-_NODE_KEYS = ("binds", "pipelined", "nominated")
-"""Keys of expectations that map pods to nodes."""
-_LIST_KEYS = ("bindOrder", "evictions", "bindNumsInHyperNode", "openedGates")
-_MAPPING_KEYS = (
-    *("binds", "pipelined", "podGroups", "nominated", "queues", "unschedulable"),
-    *("claims", "pipelinedOnOneOf", "taskStatusNums"),
-    *("boundPerPodGroup", "pipelinedPerPodGroup", "phases"),
-)
-EXPECT_KEYS = (
-    *_MAPPING_KEYS,
-    *_LIST_KEYS,
-    *_NUMBER_KEYS,
-    *("evictionsUnordered", "counts", "cycles"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +75,8 @@ class Scenario:
     now: float
     """Epoch seconds of the first cycle."""
     cycles: int = 1
+    until_quiet: bool = False
+    """Whether it ends sooner, once nothing changes any more: no number of cycles is stated."""
     stable: Literal[True, "counts"] = True
     seed: int = 0
     node_usage: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -78,6 +86,9 @@ class Scenario:
     queue_gates: bool = False
     """Whether the feature SchedulingGatesQueueAdmission is on."""
     expect: list[Record] = field(default_factory=list)
+    always: dict[str, Any] = field(default_factory=dict)
+    """Invariants by name, each with its value."""
+    eventually: Eventually | None = None
 
     @cached_property
     def _lines(self) -> list[ObjectLine]:
@@ -122,7 +133,8 @@ def located_scenario(document: Any, path: Path) -> Scenario:
         lines = object_lines(path) if found else []
         if found and int(found[1]) < len(lines):
             error.file = lines[int(found[1])].at()
-        raise
+            raise
+        raise with_line(error, path) from None
 
 
 def read_document(path: Path) -> Any:
@@ -155,11 +167,13 @@ def scenario_from(document: Any, path: Path) -> Scenario:
     """
     if not isinstance(document, dict):
         found = EMPTY_FILE if document is None else document
-        raise _problem(path, "", found, "manifests, or a scenario with the key 'objects'")
-    _refuse_unknown(path, "", document, TOP_KEYS)
+        raise problem(path, "", found, "manifests, or a scenario with the key 'objects'")
+    refuse_unknown(path, "", document, TOP_KEYS)
     conf, conf_source = conf_of(path, document)
     cycles, expect = expectations_from(path, document)
-    seed = _typed(path, "seed", document.get("seed", 0), (int, str), "a whole number")
+    always, eventually = always_from(path, document), eventually_from(path, document)
+    most = cycles or _most_cycles(path, always, eventually)
+    seed = typed(path, "seed", document.get("seed", 0), (int, str), "a whole number")
     return Scenario(
         path=path,
         name=str(document.get("name", path.stem)),
@@ -167,14 +181,31 @@ def scenario_from(document: Any, path: Path) -> Scenario:
         conf=conf,
         conf_source=conf_source,
         now=_instant(path, "now", document.get("now", DEFAULT_NOW)),
-        cycles=cycles,
+        cycles=max(most, len(expect)),
+        until_quiet=cycles is None and most > 1,
         stable=_stable(path, document.get("stable", True)),
         seed=seed if isinstance(seed, int) else 0,  # a text names the case it comes from
         node_usage=_node_usage(path, document),
-        hidden=_typed(path, "hidden", document.get("hidden", {}), dict, "kinds to reasons"),
+        hidden=typed(path, "hidden", document.get("hidden", {}), dict, "kinds to reasons"),
         queue_gates=_feature_gates(path, document).get(_GATES[0], False),
         expect=expect,
+        always=always,
+        eventually=eventually,
     )
+
+
+def _most_cycles(path: Path, always: Mapping[str, Any], eventually: Eventually | None) -> int:
+    """Return how many cycles are played at most where no number is stated."""
+    if not always and eventually is None:
+        return 1
+    spans: list[Within] = []
+    if eventually is not None and eventually.within is not None:
+        spans.append(eventually.within)
+    settles = always.get("settles")
+    if isinstance(settles, dict) and "within" in settles:
+        spans.append(within_from(path, "always.settles.within", settles["within"]))
+    longest = max((span.in_cycles(1.0) + 1 for span in spans), default=0)
+    return min(max(longest, _UNTIL_QUIET), MOST_CYCLES)
 
 
 def conf_of(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
@@ -185,26 +216,26 @@ def conf_of(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
     """
     inside = f"{path}: conf"
     if "conf" in document and "confFrom" in document:
-        raise _problem(path, "confFrom", document["confFrom"], "either conf or confFrom, not both")
+        raise problem(path, "confFrom", document["confFrom"], "either conf or confFrom, not both")
     if "confFrom" in document:
-        name = _typed(path, "confFrom", document["confFrom"], str, "a file name")
+        name = typed(path, "confFrom", document["confFrom"], str, "a file name")
         return named_conf(path, name, ScenarioError)
     conf = document.get("conf", DEFAULT_CONF)
     if isinstance(conf, dict):
         return yaml.safe_dump(conf, sort_keys=False), inside
-    return _typed(path, "conf", conf, str, "the text of a configuration or a mapping"), inside
+    return typed(path, "conf", conf, str, "the text of a configuration or a mapping"), inside
 
 
 def _objects(path: Path, document: Mapping[str, Any]) -> list[Manifest]:
     if "objects" not in document and "objectsFrom" not in document:
-        raise _problem(path, "objects", None, "a list of manifests (or objectsFrom)")
+        raise problem(path, "objects", None, "a list of manifests (or objectsFrom)")
     given = document.get("objects", [])
     if isinstance(given, str):
         with _as_scenario_error(path, "objects "):
             given = parse_yaml(given, str(path))
-    found = [(path, f"objects[{i}]", item) for i, item in enumerate(_list(path, "objects", given))]
-    for name in _list(path, "objectsFrom", document.get("objectsFrom", [])):
-        _typed(path, "objectsFrom", name, str, "file names")
+    found = [(path, f"objects[{i}]", item) for i, item in enumerate(listed(path, "objects", given))]
+    for name in listed(path, "objectsFrom", document.get("objectsFrom", [])):
+        typed(path, "objectsFrom", name, str, "file names")
         items = _only([root.content for root in named_manifests(path, name, ScenarioError)])
         for i, item in enumerate(items if isinstance(items, list) else [items]):
             found.append((path.parent / name, f"document[{i}]", item))
@@ -213,30 +244,30 @@ def _objects(path: Path, document: Mapping[str, Any]) -> list[Manifest]:
 
 def _manifests(path: Path, where: str, item: Any) -> list[Manifest]:
     """Check one manifest; a `kind: …List` yields its items."""
-    manifest = _typed(path, where, item, dict, "a manifest")
-    kind = _typed(path, f"{where}.kind", manifest.get("kind"), str, "the kind of the object")
+    manifest = typed(path, where, item, dict, "a manifest")
+    kind = typed(path, f"{where}.kind", manifest.get("kind"), str, "the kind of the object")
     if kind.endswith("List") and "items" in manifest:
-        items = _list(path, f"{where}.items", manifest["items"])
+        items = listed(path, f"{where}.items", manifest["items"])
         return [m for i, one in enumerate(items) for m in _manifests(path, f"{where}[{i}]", one)]
-    metadata = _typed(path, f"{where}.metadata", manifest.get("metadata"), dict, "a mapping")
-    _typed(path, f"{where}.metadata.name", metadata.get("name"), str, "the name of the object")
+    metadata = typed(path, f"{where}.metadata", manifest.get("metadata"), dict, "a mapping")
+    typed(path, f"{where}.metadata.name", metadata.get("name"), str, "the name of the object")
     for part in ("labels", "annotations"):
         if metadata.get(part) is not None:
-            _typed(path, f"{where}.metadata.{part}", metadata[part], dict, "a mapping")
+            typed(path, f"{where}.metadata.{part}", metadata[part], dict, "a mapping")
     return [dict(in_namespace(manifest))]
 
 
 def _node_usage(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    given = _typed(path, "nodeUsage", document.get("nodeUsage", {}), dict, "node to usage")
+    given = typed(path, "nodeUsage", document.get("nodeUsage", {}), dict, "node to usage")
     usage: dict[str, dict[str, float]] = {}
     for node, facts in given.items():
         where = f"nodeUsage.{node}"
-        _typed(path, where, facts, dict, "a mapping with cpu and memory in percent")
-        _refuse_unknown(path, where, facts, ("cpu", "memory", "metricsTime"))
+        typed(path, where, facts, dict, "a mapping with cpu and memory in percent")
+        refuse_unknown(path, where, facts, ("cpu", "memory", "metricsTime"))
         usage[node] = {
             key: _instant(path, f"{where}.{key}", value)
             if key == "metricsTime"
-            else float(_typed(path, f"{where}.{key}", value, (int, float), "a percentage"))
+            else float(typed(path, f"{where}.{key}", value, (int, float), "a percentage"))
             for key, value in facts.items()
         }
     return usage
@@ -244,69 +275,12 @@ def _node_usage(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str, 
 
 def _feature_gates(path: Path, document: Mapping[str, Any]) -> dict[str, bool]:
     given: dict[str, bool] = document.get("featureGates", {})
-    _typed(path, "featureGates", given, dict, "names of features to true or false")
-    _refuse_unknown(path, "featureGates", given, _GATES)
+    typed(path, "featureGates", given, dict, "names of features to true or false")
+    refuse_unknown(path, "featureGates", given, _GATES)
     for name, value in given.items():
         if not isinstance(value, bool):
-            raise _problem(path, f"featureGates.{name}", value, "true or false")
+            raise problem(path, f"featureGates.{name}", value, "true or false")
     return given
-
-
-def expectations_from(path: Path, document: Mapping[str, Any]) -> tuple[int, list[Record]]:
-    """Return the number of cycles of a scenario and what is expected of each.
-
-    Raises:
-        ScenarioError: they break the format.
-    """
-    cycles = document.get("cycles")
-    if cycles is not None and not (_is_count(cycles) and 1 <= cycles <= _MOST_CYCLES):
-        raise _problem(path, "cycles", cycles, f"a number of at least 1, at most {_MOST_CYCLES}")
-    if document.get("expect") is None:
-        return cycles or 1, []
-    expect = _typed(path, "expect", document["expect"], dict, "a mapping")
-    if "cycles" not in expect:
-        if cycles is not None and cycles > 1:
-            raise _problem(path, "expect.cycles", None, f"a list of {cycles} records")
-        return 1, [_record(path, "expect", expect)]
-    _refuse_unknown(path, "expect", expect, ("cycles",))
-    given = _list(path, "expect.cycles", expect["cycles"])
-    if not given or len(given) != (cycles or len(given)):
-        raise _problem(
-            path, "expect.cycles", f"{len(given)} records", f"{cycles or 'at least 1'}, as 'cycles'"
-        )
-    return len(given), [_record(path, f"expect.cycles[{i}]", one) for i, one in enumerate(given)]
-
-
-def _record(path: Path, where: str, given: Any) -> Record:
-    """Check the expectations for one cycle and lift the entries of `counts` to the top."""
-    record = dict(_typed(path, where, given, dict, "a mapping"))
-    _refuse_unknown(path, where, record, EXPECT_KEYS)
-    counts = _typed(path, f"{where}.counts", record.pop("counts", {}), dict, "a mapping")
-    _refuse_unknown(path, f"{where}.counts", counts, EXPECT_KEYS)
-    record |= counts
-    for key, value in record.items():
-        kind, wanted = _kind(key)
-        if not kind(value):
-            raise _problem(path, f"{where}.{key}", value, wanted)
-    for key in _NODE_KEYS:
-        for pod, node in (record.get(key) or {}).items():
-            _typed(path, f"{where}.{key}.{pod}", node, str, "the name of a node")
-    for name, group in record.get("podGroups", {}).items():
-        entry = _typed(path, f"{where}.podGroups.{name}", group, dict, "a mapping with phase")
-        _refuse_unknown(
-            path, f"{where}.podGroups.{name}", entry, ("phase", "conditions", "hyperNode")
-        )
-    return record
-
-
-def _kind(key: str) -> tuple[Callable[[Any], bool], str]:
-    if key in _NUMBER_KEYS:
-        return _is_count, "a number"
-    if key in _LIST_KEYS:
-        return lambda value: isinstance(value, list), "a list"
-    if key in _MAPPING_KEYS:
-        return lambda value: isinstance(value, dict), "a mapping"
-    return lambda value: isinstance(value, bool), "true or false"
 
 
 def _stable(path: Path, value: Any) -> Literal[True, "counts"]:
@@ -314,56 +288,15 @@ def _stable(path: Path, value: Any) -> Literal[True, "counts"]:
         return True
     if value == "counts":
         return "counts"
-    raise _problem(path, "stable", value, "true or 'counts'")
+    raise problem(path, "stable", value, "true or 'counts'")
 
 
 def _instant(path: Path, where: str, value: Any) -> float:
     wanted = f"an RFC 3339 instant such as {DEFAULT_NOW}"
     try:
-        return lenient_epoch(_typed(path, where, value, str, wanted))
+        return lenient_epoch(typed(path, where, value, str, wanted))
     except ValueError:
-        raise _problem(path, where, value, wanted) from None
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _list(path: Path, where: str, value: Any) -> list[Any]:
-    return _typed(path, where, value, list, "a list")
-
-
-def _typed(path: Path, where: str, value: Any, kind: type | tuple[type, ...], wanted: str) -> Any:
-    """Return the value if it has the wanted type; a boolean is not a number."""
-    if not isinstance(value, kind) or isinstance(value, bool):
-        unquoted = kind is str and isinstance(value, bool)
-        raise _problem(path, where, value, wanted, hint="put it in quotes" if unquoted else "")
-    return value
-
-
-def _refuse_unknown(
-    path: Path, where: str, given: Mapping[str, Any], known: tuple[str, ...]
-) -> None:
-    for key in given:
-        if key not in known:
-            near = nearest(str(key), known)
-            raise _problem(
-                path,
-                where,
-                key,
-                f"one of the keys {', '.join(known)}",
-                hint=f"did you mean '{near}'?" if near else "",
-            )
-
-
-def _problem(path: Path, where: str, found: Any, wanted: str, hint: str = "") -> ScenarioError:
-    return ScenarioError(
-        wanted=wanted,
-        found=ABSENT if found is None else found,
-        field=where,
-        file=str(path),
-        hint=hint,
-    )
+        raise problem(path, where, value, wanted) from None
 
 
 @contextmanager
