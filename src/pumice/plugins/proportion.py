@@ -32,6 +32,8 @@ class Proportion(Plugin, name="proportion"):
     equal_jobs = True
     simulator = SimulatorAssumptions()
     spares = Spared.QUEUE_WITHIN_DESERVED
+    protects = "pods of queues within what they deserve"
+    protects_in = frozenset({"reclaim"})
 
     def on_open(self, ssn: PluginSession) -> None:
         """Divide the cluster as it is now, and sum up what is reserved in each queue."""
