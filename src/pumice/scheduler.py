@@ -118,8 +118,6 @@ class Scheduler:
         for action in conf.actions:
             ACTIONS[action].load()  # now, not in the first cycle
         self._kept = KeptPlugins.of(self.tiers())
-        self.standing = StandingCycle()
-        """The last cycle, for callers that let it stand."""
 
     def log_warnings(self) -> None:
         """Log the settings without effect, for a scheduler that serves.
@@ -137,6 +135,11 @@ class Scheduler:
     def kept_hooks(self) -> Hooks | None:
         """The hooks of plugins that are made once; None if each cycle makes its own."""
         return None if self._kept is None else self._kept.hooks
+
+    @cached_property
+    def standing(self) -> StandingCycle:
+        """The last cycle, for callers that let it stand."""
+        return StandingCycle()
 
     @cached_property
     def config_maps(self) -> list[str]:
@@ -194,13 +197,14 @@ class Scheduler:
                 )
                 watching = observer or Observer()
                 watching.opened(session)
-                standing = self.standing if repeats and not self.config_maps else StandingCycle()
+                standing = self.standing if repeats and not self.config_maps else None
                 asked = only_changes, statuses, id(process)
-                decisions = standing.repeat(session, asked)
+                decisions = None if standing is None else standing.repeat(session, asked)
                 if decisions is None:
                     self._act(session, watching, idle)
                     decisions = close_session(session, only_changes=only_changes, statuses=statuses)
-                    standing.keep(session, asked, decisions)
+                    if standing is not None:
+                        standing.keep(session, asked, decisions)
                 watching.decided(session, decisions)
                 return decisions
         finally:

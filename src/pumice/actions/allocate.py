@@ -33,7 +33,10 @@ class Allocation:
         self._memory = ssn.job_memory
         self._sheets: dict[int, Worksheet] = {}
         self._jobs = self._collect()
-        self._refused = RefusedTurns(ssn, ssn.equal_jobs)
+
+    @cached_property
+    def _refused(self) -> RefusedTurns:
+        return RefusedTurns(self._ssn, self._ssn.equal_jobs)
 
     @cached_property
     def _search(self) -> DomainSearch:
@@ -89,6 +92,8 @@ class Allocation:
 
     def _take_turn(self, job: int) -> bool:
         """Place one round of a job, unless an equal one was refused; True if it was committed."""
+        if len(self._tasks) == 1:
+            return self._place(job)
         equal = self._refused.begin(job, self._tasks[job])
         if equal != NOWHERE:
             known = self._memory[equal]

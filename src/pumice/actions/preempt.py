@@ -62,7 +62,7 @@ class Preemption(Evictor):
         rows = self._ssn.ordering.sort_tasks(self._ssn.pending_tasks(job))
         if not self._is_refused(job, rows, _WITHIN):
             self._within_job(job, rows)
-            self._refused_turns.end()
+            self._end_turn()
 
     def _within_job(self, job: int, rows: list[int]) -> None:
         ssn = self._ssn

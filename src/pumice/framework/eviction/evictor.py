@@ -28,7 +28,9 @@ class Evictor(ABC):
         self._snapshot = ssn.snapshot
         self._action = action
         self._candidates = Candidates(ssn, hook, statuses)
-        self._refused_turns = RefusedTurns(ssn, ssn.equal_jobs)
+        self._refused_turns = (
+            RefusedTurns(ssn, ssn.equal_jobs) if len(ssn.waiting_jobs()) > 1 else None
+        )
         self._hopeless: set[Hashable] = set()
         """Tasks that found no room since anything moved, by all that their attempt depends on."""
         self._failed = False
@@ -39,7 +41,7 @@ class Evictor(ABC):
         rows = self._ssn.ordering.sort_tasks(self._ssn.pending_tasks(job))
         if not self._is_refused(job, rows):
             self._serve(job, rows)
-            self._refused_turns.end()
+            self._end_turn()
 
     def _serve(self, job: int, rows: list[int]) -> None:
         ssn, stmt = self._ssn, self._ssn.statement()
@@ -58,6 +60,8 @@ class Evictor(ABC):
 
     def _is_refused(self, job: int, rows: list[int], *more: Hashable) -> bool:
         """Return whether an equal job was refused since anything moved; else a turn begins."""
+        if self._refused_turns is None:
+            return False
         barred = self._ssn.records.barred
         closed = tuple([id(barred.get(row, NOWHERE)) for row in rows])
         equal = self._refused_turns.begin(job, rows, closed, *more)
@@ -115,6 +119,10 @@ class Evictor(ABC):
             return False
         stmt.pipeline(task.row, node, freed=freed)
         return True
+
+    def _end_turn(self) -> None:
+        if self._refused_turns is not None:
+            self._refused_turns.end()
 
     def _follow(self, job: int, equal: int) -> None:  # noqa: B027  # not every action does
         """Keep of a job what a turn would have left, by an equal one."""
