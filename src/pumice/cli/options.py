@@ -35,13 +35,15 @@ def together(*options: Callable[[_F], _F]) -> Callable[[_F], _F]:
 # The cluster of a command, and the form of its answer
 
 
-def _files_option(name: str, text: str) -> Callable[[_F], _F]:
+def files_option(name: str, text: str) -> Callable[[_F], _F]:
+    """Make the option for the files of a cluster."""
     return click.option(
         "-f", "--filename", name, metavar="FILE", multiple=True, type=EXISTING, help=text
     )
 
 
-def _now_option(default: str) -> Callable[[_F], _F]:
+def now_option(default: str) -> Callable[[_F], _F]:
+    """Make the option for the time of a cluster."""
     text = f"The time to decide at, RFC 3339.  [default: that of the {default}, or the latest in "
     return click.option("--now", metavar="TIME", help=f"{text}the files]")
 
@@ -79,12 +81,12 @@ cluster_options: Final = together(
     ),
     click.option("-s", "--master", metavar="URL", default="", help="Its address."),
 )
-_FILES: Final = _files_option(
+_FILES: Final = files_option(
     "files",
     "Output of 'kubectl get … -o yaml', manifests, a scenario or a snapshot; a file or a "
     "folder, may be given several times; - reads the input.  [default: the running cluster]",
 )
-_NOW: Final = _now_option("cluster")
+_NOW: Final = now_option("cluster")
 
 
 @dataclass(frozen=True)
@@ -115,13 +117,13 @@ def world_options(conf: Callable[[Any], Any] | None = None) -> Callable[[_F], _F
 
 
 manifest_options: Final = together(
-    _files_option(
+    files_option(
         "more_files",
         "Output of 'kubectl get … -o yaml' or manifests, a file or a folder; may be given several "
         "times; - reads the input.",
     ),
     conf_option(default="that of the scenario or of a ConfigMap among the files"),
-    _now_option("scenario"),
+    now_option("scenario"),
 )
 """Manifests, their configuration and the time."""
 
