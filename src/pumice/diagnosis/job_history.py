@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from pumice.api.annotations import WAITING_CAUSE, WAITING_WHY
+from pumice.api.codes import Cause
 from pumice.api.kinds import POD_GROUP, Manifest, queue_of
 from pumice.api.times import epoch, rfc3339
 from pumice.api.wording import name_hint, span
@@ -22,6 +23,7 @@ UNKNOWN: Final = "NotRecorded"
 """The cause where the scheduler wrote none."""
 _SOON_S: Final = 5.0
 """How long a scheduler may take to say why a new job waits."""
+_CODES: Final = frozenset(cause.value for cause in Cause)
 _ENDED: Final = frozenset({"Completed"})
 _UNSCHEDULABLE: Final = "Unschedulable"
 
@@ -121,12 +123,15 @@ def _condition(status: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _is_same(known: Span, new: Span) -> bool:
-    return (known.state, known.cause, known.queue) == (new.state, new.cause, new.queue)
+    """Return whether nothing changed; a job whose cause was removed is about to start."""
+    if (known.state, known.queue) != (new.state, new.queue):
+        return False
+    return known.cause == new.cause or (known.cause in _CODES and new.cause not in _CODES)
 
 
 def _names_cause(known: Span, new: Span) -> bool:
     """Return whether a scheduler has found out why a job waits that it has just seen."""
-    is_unnamed = known.state == new.state == WAITS and known.cause == UNKNOWN
+    is_unnamed = known.state == new.state == WAITS and known.cause not in _CODES
     return is_unnamed and new.since - known.since <= _SOON_S
 
 
@@ -194,6 +199,8 @@ def in_words(spans: Iterable[Span]) -> str:
     """Say where the time of a job went, the longest first."""
     sums: dict[str, float] = {}
     for each in spans:
+        if each.state in _ENDED:
+            continue
         name = each.cause or each.state
         sums[name] = sums.get(name, 0.0) + each.seconds
     ordered = sorted(sums.items(), key=lambda item: -item[1])

@@ -98,6 +98,7 @@ class History:
         """
         self.folder = folder
         self.problems: list[str] = []
+        self._reports = 0
         self._heads: dict[int, Head] = {}
         try:
             self._files = segment_files(folder)
@@ -115,6 +116,7 @@ class History:
             raise _no_record(folder, "none that can be read" if self._files else "none")
 
     def _report(self, problem: str) -> None:
+        self._reports += 1
         if len(self.problems) < _MOST_PROBLEMS and problem not in self.problems:
             self.problems.append(problem)
 
@@ -212,10 +214,11 @@ class History:
             is_new = number != following
             if is_new:
                 moment = Moment()
-            following = 0
+            following, known = 0, self._reports
             for step in self._segment_steps(number, moment, is_new=is_new):
                 if step.entry.next is not None:
-                    following = step.entry.next
+                    is_sound = self._reports == known
+                    following = step.entry.next if is_sound else 0  # else it begins again
                 elif until is not None and step.entry.at > until:
                     return
                 else:
@@ -223,7 +226,7 @@ class History:
 
     def _is_whole(self, number: int) -> bool:
         """Return whether the checkpoint of a segment is whole; if not, the one before goes on."""
-        pieces = read_pieces(self._files[number], lambda _: None)
+        pieces = read_pieces(self._files[number], self._report)
         return any(map(ends_checkpoint, pieces))
 
     def _segment_steps(self, number: int, moment: Moment, *, is_new: bool) -> Iterator[Step]:

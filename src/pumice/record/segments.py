@@ -80,8 +80,14 @@ class SegmentWriter:
         self._pieces = 0
         self.size = 0
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        self._file = open_own(folder / segment_name(head.segment), flags)
-        self.append([])
+        path = folder / segment_name(head.segment)
+        self._file = open_own(path, flags)
+        try:
+            self.append([])
+        except OSError:
+            self._file.close()
+            path.unlink(missing_ok=True)
+            raise
 
     def append(self, lines: Iterable[bytes]) -> None:
         """Append lines as one piece."""
