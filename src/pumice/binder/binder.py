@@ -16,7 +16,7 @@ from pumice.api.annotations import GROUP_NAME, QUEUE_GATE, WAITING_CAUSE, WAITIN
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.devices import ClaimReservation
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
-from pumice.api.kinds import POD_GROUP, QUEUE, Manifest
+from pumice.api.kinds import CONFIG_MAP, POD_GROUP, QUEUE, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
@@ -90,6 +90,8 @@ class Binder:
         self._underway: set[tuple[str, str, str]] = set()
         self._statuses = StatusWrites(self._clock)
         self._deferred: dict[str, _WaitingStatus] = {}
+        self._stored: dict[str, Mapping[str, str]] = {}
+        """Data of ConfigMaps as last written."""
         self._evicted: dict[str, tuple[Pod, str]] = {}
         """Leaving pods as they were, since they may be gone when the answer arrives."""
         self.written_groups: dict[str, tuple[PodGroupStatus, dict[str, str]]] = {}
@@ -114,6 +116,8 @@ class Binder:
             self._evict(pod, decisions.evicted_by.get(pod, ""))
         for claim in decisions.released_claims:
             self._binds.release(claim)
+        for config_map, data in decisions.stored.items():
+            self._store(config_map, data)
         for pod in decisions.opened_gates:
             self._remove_gate(pod)
         for group, state in decisions.pod_groups.items():
@@ -226,6 +230,21 @@ class Binder:
         }
         self._underway.add(("evict", pod, known.metadata.uid))
         self._submit("evict", arguments, Lane.EVICT, WriteResult("evict", pod, known.metadata.uid))
+
+    def _store(self, config_map: str, data: Mapping[str, str]) -> None:
+        namespace, _, name = config_map.partition("/")
+        self._stored[config_map] = data
+        place = {"kind": CONFIG_MAP, "namespace": namespace, "name": name}
+        arguments = {**place, "patch": {"data": data}}
+        self._submit("patch", arguments, Lane.STATUS, WriteResult("state", config_map, ""))
+
+    def _make_store(self, config_map: str) -> None:
+        namespace, _, name = config_map.partition("/")
+        metadata = {"namespace": namespace, "name": name}
+        parts = {"metadata": metadata, "data": self._stored[config_map]}
+        manifest = {"apiVersion": "v1", "kind": CONFIG_MAP, **parts}
+        result = WriteResult("new state", config_map, "")
+        self._submit("create", {"manifest": manifest}, Lane.STATUS, result)
 
     def _remove_gate(self, pod: str) -> None:
         known = self._known("Pod", pod)
@@ -344,6 +363,10 @@ class Binder:
                 self._events.evicted(pod, self._known(POD_GROUP, group), action)
         elif result.what in _STATUS_OF:
             self._after_status(result)
+        elif result.what == "state" and isinstance(error, NotFoundError):
+            self._make_store(key)
+        elif result.what in ("state", "new state") and error is not None:
+            _log.warning("state of plugins cannot be written", config_map=key, why=error)
 
     def _after_bind(self, result: WriteResult) -> None:
         error, pod = result.error, self._known("Pod", result.key)

@@ -164,6 +164,7 @@ def _to_data(results: list[CaseResult]) -> dict[str, Any]:
             "differences": list(result.differences),
             "seconds": round(result.seconds, 4),
             "warnings": list(result.warnings),
+            **_details(result),
         }
         for result in results
     ]
@@ -171,14 +172,29 @@ def _to_data(results: list[CaseResult]) -> dict[str, Any]:
     return {"passed": passed, "failed": failed, "errors": errors, "cases": cases}
 
 
+def _details(result: CaseResult) -> dict[str, Any]:
+    """Return what a case that did not pass tells besides."""
+    if result.outcome == "passed":
+        return {}
+    return {"name": result.name, "failures": [each.to_data() for each in result.failures]}
+
+
 def _print_failure(result: CaseResult) -> None:
     for warning in result.warnings:
         echo(f"warning: {warning}", err=True)
     if result.outcome == "passed":
         return
-    echo(f"{'FAIL ' if result.outcome == 'failed' else 'ERROR'} {result.path}")
-    for difference in result.differences[:_SHOWN_DIFFERENCES]:
+    name = f": {result.name}" if result.name else ""
+    echo(f"{'FAIL ' if result.outcome == 'failed' else 'ERROR'} {result.path}{name}")
+    told: set[str] = set()
+    reasons = [each.because for each in result.failures] or [()] * len(result.differences)
+    shown = zip(result.differences[:_SHOWN_DIFFERENCES], reasons, strict=False)
+    for difference, because in shown:
         echo(f"      {difference}")
+        for reason in because:
+            if reason not in told:
+                echo(f"        because {reason}")
+        told.update(because)
     hidden = len(result.differences) - _SHOWN_DIFFERENCES
     if hidden > 0:
         echo(f"      … and {hidden} more")

@@ -22,6 +22,7 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.dashboard.material import Material
 from pumice.diagnosis.cluster_state import titled
+from pumice.framework.fair_shares import AccountShare
 from pumice.framework.queue_limits.limits import QueueTree
 from pumice.framework.session import Session
 from pumice.framework.topology.domains import DomainTree
@@ -95,6 +96,8 @@ class QueueColumns:
     """None if no plugin of the configuration divides the cluster."""
     share: Column | None
     tree: QueueTree
+    fair: dict[str, AccountShare]
+    """Queue to what it used lately; empty if no plugin remembers that."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +223,12 @@ def _queues(ssn: Session) -> QueueColumns:
         deserved=None if limits is None else limits.deserved[:, :n].copy(),
         share=None if share is None else share[:n].copy(),
         tree=tree,
+        fair={
+            each.name: each
+            for plugin in ssn.plugins
+            for each in plugin.fair_shares()
+            if each.kind == "queue"
+        },
     )
 
 

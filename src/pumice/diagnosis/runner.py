@@ -15,7 +15,7 @@ from pumice.actions import ACTIONS
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
 from pumice.api.decisions import Decisions
 from pumice.api.json_text import encode_parts
-from pumice.api.kinds import ENDED_PHASES, POD_GROUP, RESOURCE_QUOTA, Manifest
+from pumice.api.kinds import CONFIG_MAP, ENDED_PHASES, POD_GROUP, RESOURCE_QUOTA, Manifest
 from pumice.api.objects import from_manifest
 from pumice.api.times import overdue_s
 from pumice.binder import Binder
@@ -277,7 +277,11 @@ class Timeline:
         """Make what shows the cluster to the scheduler."""
         restored = self._world.restored
         nodes: Any = _NodesInOrder(self.cluster, self._world.of_kind("Node"))
-        return Informer(nodes, Ingest(Snapshot(), runs=restored.runs), reader=restored)
+        snapshot, stated = Snapshot(), self._world.of_kind(CONFIG_MAP)
+        snapshot.kind(CONFIG_MAP).update(  # none of them is watched
+            (key, self._world.typed_one(one)) for key, one in stated.items()
+        )
+        return Informer(nodes, Ingest(snapshot, runs=restored.runs), reader=restored)
 
     @property
     def now(self) -> float:

@@ -60,7 +60,7 @@ class Cluster:
         known = {each.kind for each in BUILT_IN} | {one["kind"] for one in self.state.objects}
         if kind not in known:
             raise InputError(
-                wanted="a kind of object that is known, or in this cluster",
+                wanted="a known kind of object",
                 found=kind,
                 field="kind",
                 hint=name_hint(kind, known),

@@ -127,6 +127,8 @@ class Shortcuts:
     refusals_last: bool
     """Whether a job that a cycle refused is refused until something is released."""
     evicts: bool
+    count_time: bool = False
+    """Whether a cycle follows each event, even if no job waits."""
     evictions: EvictionRules | None = None
     """Who may be evicted, if that is known of a configuration that evicts."""
     keep_fits: bool = False
@@ -164,6 +166,7 @@ class Shortcuts:
             await_events=not timed,
             refusals_last=lasts and not evicts,
             evicts=evicts,
+            count_time=any(each.counts_time for each in assumed),
             evictions=EvictionRules.of(actions, tiers) if lasts and evicts else None,
             keep_fits=keep_fits,
             admitting=_admitting(tiers) if "enqueue" in actions else (),

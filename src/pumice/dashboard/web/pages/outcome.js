@@ -73,7 +73,7 @@ export function Outcome({ answer }) {
                 ${
                   answer.settled_in_s
                     ? `Settles after ${duration(answer.settled_in_s)}`
-                    : "Settles at once"
+                    : "No further changes"
                 }${settled ? "" : ", or never"}; ${
                   evicted.length
                     ? html`<b>${plural(evicted.length, "pod")} evicted</b>`
