@@ -22,12 +22,12 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.dashboard.material import Material
 from pumice.diagnosis.cluster_state import titled
+from pumice.examine.limits import limits_of
 from pumice.framework.fair_shares import AccountShare
 from pumice.framework.queue_limits.limits import QueueTree
 from pumice.framework.session import Session
 from pumice.framework.topology.domains import DomainTree
 from pumice.scheduler import Observer
-from pumice.serve.scheduler.cycle_metrics import limits_of
 from pumice.serve.scheduler.live_scheduler import Cycle
 
 Ints = NDArray[np.integer[Any]]

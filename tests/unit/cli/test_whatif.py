@@ -214,3 +214,33 @@ def test_a_job_that_starts_in_part_has_the_reason_why_the_rest_waits(
     output = run("-f", cluster, "--add-nodes", "2", "--job", str(path)).output
     waiting = output.partition("Jobs that still wait\n")[2]
     assert "default/new   no node fits default/new-1" in waiting
+
+
+SIGNED = """\
+actions: "enqueue, allocate, preempt"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: predicates}]
+"""
+
+
+def test_the_sign_off_comes_first_and_conditions_decide_the_exit_code(
+    cluster: Any, tmp_path: Path
+) -> None:
+    conf = tmp_path / "new.conf"
+    conf.write_text(SIGNED)
+    change = ("-f", cluster, "--new-conf", str(conf), "--within", "1m", "--evicted", "requeue")
+    result = run(*change, "--fail-on", "gangs-broken, evictions>10, wait.p95>1.2x")
+    assert result.exit_code == 0
+    assert result.output.index("Sign-off") < result.output.index("nothing changes")
+    drained = ("-f", cluster, "--drain", "n1", "--fail-on", "jobs-lost, evictions")
+    result = run(*drained)
+    assert (result.exit_code, "refused: jobs-lost: 1, before 0" in result.output) == (1, True)
+    assert "refused: evictions" not in result.output
+    found = json.loads(run(*drained, "-o", "json").stdout)
+    assert found["breaches"] == ["jobs-lost: 1, before 0"]
+    assert found["signoff"]["after"]["jobs_lost"] == ["default/old"]
+    assert "one of evictions" in run(*drained, "--fail-on", "evicted").output
+
+
+def test_a_job_alone_is_not_a_change_to_sign(cluster: Any) -> None:
+    assert json.loads(run("-f", cluster, "--job", "j", "-o", "json").stdout)["signoff"] is None

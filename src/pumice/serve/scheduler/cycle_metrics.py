@@ -13,6 +13,7 @@ from pumice.api.kinds import POD_GROUP
 from pumice.api.times import epoch
 from pumice.cache.informer import Informer
 from pumice.core.resources import CPU, MEMORY, PODS, Column, dominant_share
+from pumice.examine.limits import limits_of
 from pumice.framework.fit_errors import lacking_tasks
 from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import Reservations
@@ -129,13 +130,6 @@ class QueueMetrics(Observer):
         for name in self._namespaces - present:
             self._metrics.forget_namespace(name)
         self._namespaces = present
-
-
-def limits_of(ssn: Session) -> QueueLimits | None:
-    """Return the limits of queues, stated ones before parts by weight."""
-    limits = [plugin.queue_limits(ssn.snapshot, ssn.total) for plugin in ssn.plugins]
-    known = [each for each in limits if each is not None]
-    return min(known, key=lambda each: each.follows_demand, default=None)
 
 
 def _amounts(limits: QueueLimits) -> dict[str, Column]:
