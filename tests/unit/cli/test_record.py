@@ -56,8 +56,8 @@ def test_a_cluster_is_recorded_until_it_is_stopped(tmp_path: Path) -> None:
 
 
 def test_a_bad_limit_is_refused(tmp_path: Path) -> None:
-    assert "--age: wanted more than 0" in pumice("record", tmp_path / "r", "--age", "0s").stderr
-    assert "--size: wanted a quantity" in pumice("record", tmp_path / "r", "--size", "x").stderr
+    assert "--age: expected more than 0" in pumice("record", tmp_path / "r", "--age", "0s").stderr
+    assert "--size: expected a quantity" in pumice("record", tmp_path / "r", "--size", "x").stderr
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_a_moment_can_be_saved_as_a_snapshot(folder: Path, tmp_path: Path) -> No
 def test_a_time_before_the_record_is_named(folder: Path) -> None:
     done = pumice("explain", "new", "-f", folder, "--at", "2020-01-01T00:00:00Z")
     assert done.exit_code == 2
-    assert "wanted a time from 2026-01-01T00:00:00Z on, found 2020-01-01T00:00:00Z" in done.stderr
+    assert "expected a time from 2026-01-01T00:00:00Z on, got 2020-01-01T00:00:00Z" in done.stderr
 
 
 def test_the_history_of_a_job_has_each_state_with_its_cause(folder: Path) -> None:
@@ -157,9 +157,12 @@ def test_waiting_time_is_summed_by_queue_and_cause(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("nwe",), "wanted a job of this record, found 'nwe' (there are default/new, default/old)"),
-        (("--queue", "x"), "--queue: wanted a queue with jobs in this record, found 'x'"),
-        (("--from", "soon"), '--from: wanted a time such as "03:10"'),
+        (
+            ("nothing",),
+            "expected a job of this record, got 'nothing' (there are default/new, default/old)",
+        ),
+        (("--queue", "x"), "--queue: expected a queue with jobs in this record, got 'x'"),
+        (("--from", "soon"), '--from: expected a time such as "03:10"'),
     ],
 )
 def test_a_history_of_nothing_is_an_error(folder: Path, words: Any, problem: str) -> None:

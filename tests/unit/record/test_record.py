@@ -179,7 +179,7 @@ def test_a_segment_of_another_version_is_named_and_the_others_are_read(
 
 
 def test_a_folder_without_a_record_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"wanted a directory with a record, .* found none"):
+    with pytest.raises(InputError, match=r"expected a directory with a record, .* got none"):
         History(tmp_path)
     (tmp_path / "mine.txt").write_text("")
     with pytest.raises(InputError, match=r"one with 'mine.txt' in it .*nothing was changed"):
@@ -198,7 +198,7 @@ def test_old_segments_are_thinned_then_dropped(tmp_path: Path) -> None:
     history = History(played.folder)
     assert START + 10 <= history.start < START + 30
     assert shown(history, history.start) == redacted(dict(played.states)[history.start])
-    with pytest.raises(InputError, match="wanted a time from 2026-01-01T00:00:"):
+    with pytest.raises(InputError, match="expected a time from 2026-01-01T00:00:"):
         history.at(START + 1)
     recent = [each for each in played.states if each[0] > START + 65]
     assert all(shown(history, at) == redacted(objects) for at, objects in recent)
@@ -279,7 +279,7 @@ def test_times_are_taken_by_the_clock_and_from_the_end(tmp_path: Path) -> None:
     assert history.time("-30m") == history.end - 1800
     assert history.time("2026-01-01T05:00:00Z") == START + 5 * 3600
     assert history.time("2026-01-01 05:00") == START + 5 * 3600
-    with pytest.raises(InputError, match='wanted a time such as "03:10"'):
+    with pytest.raises(InputError, match='expected a time such as "03:10"'):
         history.time("yesterday")
     played.recorder.close()
 
