@@ -46,7 +46,8 @@ class SchedulerConfigMap:
     def __init__(self, cluster: EmbeddedCluster, plane: EmbeddedControlPlane, text: str) -> None:
         self._cluster = cluster
         self._plane = plane
-        self._seen = text
+        self._seen = self.text = text
+        """``text`` is the last good one."""
 
     def publish(self, *, replace: bool = False) -> None:
         """Write the ConfigMap, unless one exists, which then counts if it is to be kept."""
@@ -75,6 +76,7 @@ class SchedulerConfigMap:
         except PumiceError as error:
             self._record(found, "Warning", "InvalidConfiguration", f"{error}; the last one is kept")
         else:
+            self.text = text
             actions = f"actions: {', '.join(live.scheduler.conf.actions)}"
             lines = [actions, *map(str, live.scheduler.warnings)]
             self._record(found, "Normal", "Reloaded", "; ".join(lines))
@@ -258,13 +260,7 @@ class ServedCluster:
             observed=None if self._recording is None else self._recording.observed,
         )
         self._conf = SchedulerConfigMap(self.cluster, plane, conf)
-        plane.on_cycle.append(self._conf.follow)
-        if data is not None:
-            plane.on_cycle.append(lambda _: data.sync())
-        if self._recording is not None:
-            plane.on_cycle.append(self._recording.finished)
-        custom_kinds = CustomKinds(self.cluster)
-        plane.on_cycle.append(custom_kinds.sync)
+        self._listen()
         self.cluster.admission = EmbeddedAdmission(
             self.cluster, is_default_scheduler=is_default_scheduler
         )
@@ -273,15 +269,24 @@ class ServedCluster:
         self.api = RestApi(self.cluster, self._written)
         self._server = ApiServer(self.api, port=port)
 
+    def _listen(self) -> None:
+        """Register all that is called after each cycle."""
+        plane, data = self.plane, self._data
+        if self._recording is not None:  # with the configuration that the cycle had
+            plane.on_cycle.append(self._recording.finished)
+        plane.on_cycle.append(self._conf.follow)
+        if data is not None:
+            plane.on_cycle.append(lambda _: data.sync())
+        custom_kinds = CustomKinds(self.cluster)
+        plane.on_cycle.append(custom_kinds.sync)
+
     def _record(self, folder: Path) -> Recording:
-        """Make a record of the scheduler, with the configuration that the cluster stores."""
+        """Make a record of the scheduler, with the configuration that it has."""
 
-        def stored() -> tuple[str, str] | None:
-            found = self.cluster.peek("ConfigMap", NAMESPACE, NAME) or {}
-            text = (found.get("data") or {}).get(KEY)
-            return (text, f"ConfigMap {NAMESPACE}/{NAME}") if isinstance(text, str) else None
+        def current() -> tuple[str, str]:
+            return self._conf.text, f"ConfigMap {NAMESPACE}/{NAME}"
 
-        return Recording(folder, self.cluster.now, conf=stored, beside=self.cluster)
+        return Recording(folder, self.cluster.now, conf=current, beside=self.cluster)
 
     @property
     def url(self) -> str:

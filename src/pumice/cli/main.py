@@ -52,6 +52,7 @@ COMMANDS = {
     "lint": LazyCommand("lint:lint", "Check files as a cluster's admission would."),
     "plugin": LazyCommand("config:plugin", "List and describe plugins."),
     "record": LazyCommand("record:record", "Record every change and decision of a cluster."),
+    "replay": LazyCommand("replay:replay", "Decide a recorded past again, and compare."),
     "run": LazyCommand("run:run", "Run one scenario and print its decisions."),
     "sim": LazyCommand("sim:sim", "Run a workload on a virtual clock, with a report."),
     "serve": LazyCommand("serve:serve", "Run on a real cluster, as processes."),

@@ -196,7 +196,7 @@ def of_job(spans: Iterable[Span], name: str) -> list[Span]:
 
 
 def in_words(spans: Iterable[Span]) -> str:
-    """Say where the time of a job went, the longest first."""
+    """Return where the time of a job went, in words, the longest first."""
     sums: dict[str, float] = {}
     for each in spans:
         if each.state in _ENDED:

@@ -42,7 +42,7 @@ class Moment:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def apply(self, entry: Entry) -> bool:
-        """Let something happen; return False for a change of an object that is not known."""
+        """Apply an entry; return False for a change of an object that is not known."""
         if entry.put is not None:
             self.objects[place_of(entry.put)] = entry.put
         elif entry.of is not None:

@@ -160,7 +160,7 @@ def _first_number(line: bytes) -> int:
 
 
 def read_pieces(path: Path, report: Report) -> Iterator[Piece]:
-    """Yield the whole pieces of a segment; damaged ones are reported and passed over.
+    """Yield the whole pieces of a segment; damaged ones are reported and skipped.
 
     Raises:
         InputError: it cannot be read at all.
@@ -189,7 +189,7 @@ def read_pieces(path: Path, report: Report) -> Iterator[Piece]:
 
 
 def read_entries(path: Path, report: Report) -> Iterator[Entry]:
-    """Yield the lines of a segment after its head; bad ones are reported and passed over.
+    """Yield the lines of a segment after its head; bad ones are reported and skipped.
 
     Raises:
         InputError: it cannot be read at all.

@@ -60,8 +60,8 @@ class Recording:
         """Record a cycle, and the measured use that it saw."""
         if cycle.usage is not None:
             self.recorder.measured(cycle.usage)
-        self.recorder.decided(cycle_entry(cycle, self._steady()))
         self.note_conf()
+        self.recorder.decided(cycle_entry(cycle, self._steady()))
         if self._beside is not None:
             self._beside.step()
 
