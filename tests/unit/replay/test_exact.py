@@ -44,7 +44,9 @@ class FaultyCluster(EmbeddedCluster):
         super().bind(namespace, pod, *words, **given)
 
 
-def record_churn(folder: Path, seed: int, hours: float, conf: str = CONF) -> EmbeddedCluster:
+def record_churn(
+    folder: Path, seed: int, hours: float, conf: str = CONF, *, disturbed: bool = True
+) -> EmbeddedCluster:
     """Record jobs that come, run, are evicted and deleted, and nodes that come and go."""
     rng, clock = np.random.default_rng(seed), VirtualClock(START)
     cluster = FaultyCluster(clock, rng)
@@ -72,7 +74,8 @@ def record_churn(folder: Path, seed: int, hours: float, conf: str = CONF) -> Emb
     while clock.now() < START + 3600 * hours:
         number += 1
         _arrive(cluster, rng, f"j{number}")
-        _disturb(cluster, rng, number)
+        if disturbed:
+            _disturb(cluster, rng, number)
         plane.run(clock.now() + float(rng.integers(20, 200)))
     recording.recorder.close()
     return cluster
