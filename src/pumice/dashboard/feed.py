@@ -27,7 +27,6 @@ from pumice.framework.queue_limits.limits import QueueTree
 from pumice.framework.session import Session
 from pumice.framework.topology.domains import DomainTree
 from pumice.scheduler import Observer
-from pumice.serve.scheduler.cycle_metrics import limits_of
 from pumice.serve.scheduler.live_scheduler import Cycle
 
 Ints = NDArray[np.integer[Any]]
@@ -206,7 +205,7 @@ def _jobs(snapshot: Snapshot) -> JobColumns:
 
 def _queues(ssn: Session) -> QueueColumns:
     snapshot = ssn.snapshot
-    queues, limits, tree = snapshot.queues, limits_of(ssn), QueueTree.of(snapshot)
+    queues, limits, tree = snapshot.queues, ssn.queue_limits(), QueueTree.of(snapshot)
     n = queues.n
     allocated = tree.sum_up(queues.allocated)
     share = None if limits is None else limits.shares(tree.sum_up(queues.allocated_or_pipelined))

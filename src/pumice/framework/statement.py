@@ -131,6 +131,11 @@ class Statement:
         self._state.journal.rollback(self._mark)
         self._moves.clear()
 
+    def evictions(self) -> dict[int, str]:
+        """Return the tasks it evicts, in order, and for whom."""
+        evicted = [task for kind, task in self._moves if kind == "evict"]
+        return {task: self._evictions[task].beneficiary for task in evicted}
+
     def victims(self) -> list[str]:
         """Name the pods it evicts, in order."""
         keys = self._snapshot.tasks.keys

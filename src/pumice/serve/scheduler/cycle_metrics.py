@@ -57,7 +57,7 @@ class QueueMetrics(Observer):
     def _report_queues(self, ssn: Session) -> None:
         queues = ssn.snapshot.queues
         rows = np.flatnonzero(queues.listed).tolist()
-        limits = limits_of(ssn)
+        limits = ssn.queue_limits()
         if limits is not None:
             self._report_limited(ssn, limits, rows)
         present = {queues.names[row] for row in rows}
@@ -129,13 +129,6 @@ class QueueMetrics(Observer):
         for name in self._namespaces - present:
             self._metrics.forget_namespace(name)
         self._namespaces = present
-
-
-def limits_of(ssn: Session) -> QueueLimits | None:
-    """Return the limits of queues, stated ones before parts by weight."""
-    limits = [plugin.queue_limits(ssn.snapshot, ssn.total) for plugin in ssn.plugins]
-    known = [each for each in limits if each is not None]
-    return min(known, key=lambda each: each.follows_demand, default=None)
 
 
 def _amounts(limits: QueueLimits) -> dict[str, Column]:
