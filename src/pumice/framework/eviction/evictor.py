@@ -39,11 +39,10 @@ class Evictor(ABC):
         self._snapshot = ssn.snapshot
         self._action = action
         self._candidates = Candidates(ssn, hook, statuses)
-        self._minimal = (
-            MinimalVictims(ssn, arguments, reclaims=hook is Plugin.reclaimable)
-            if arguments.minimal_victims
-            else None
-        )
+        across = hook is Plugin.reclaimable  # within a queue, what it deserves does not matter
+        limits = ssn.queue_limits if across else _unlimited
+        is_minimal = arguments.minimal_victims
+        self._minimal = MinimalVictims(ssn, arguments, limits) if is_minimal else None
         self._hopeless: set[Hashable] = set()
         """Tasks that found no room since anything moved, by all that their attempt depends on."""
         self._failed = False
@@ -223,6 +222,10 @@ class Evictor(ABC):
     def _is_in_vain(self, visit: Visit, task: Task, scope: Scope, evicted: Column) -> bool:  # noqa: ARG002  # for subclasses
         """Return whether evicting so much (R,) cannot help; may drop further nodes, too."""
         return False
+
+
+def _unlimited() -> None:
+    return None
 
 
 def fits_after_evictions(state: SessionState, task: Task, node: int) -> bool:

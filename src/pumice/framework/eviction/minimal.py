@@ -14,8 +14,8 @@ import numpy as np
 from pumice.core.resources import PODS, STEP, Column, fits_one
 from pumice.core.views import Job, Task
 from pumice.framework.arguments import MinimalVictimsArguments
+from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import QueueLimits
-from pumice.framework.session import Session
 
 _MEMORY: Final = "minimalVictims"
 _MINUTE: Final = 60.0
@@ -80,11 +80,17 @@ class Losses:
 class MinimalVictims:
     """One run of an action: who may be evicted for whom, and at what cost."""
 
-    def __init__(self, ssn: Session, arguments: MinimalVictimsArguments, *, reclaims: bool) -> None:
+    def __init__(
+        self,
+        ssn: PluginSession,
+        arguments: MinimalVictimsArguments,
+        limits: Callable[[], QueueLimits | None],
+    ) -> None:
+        """Make it; ``limits`` returns what queues deserve, where that counts."""
         self._ssn = ssn
         self._snapshot = ssn.snapshot
         self._arguments = arguments
-        self._reclaims = reclaims
+        self._find_limits = limits
         self._losses: Losses = ssn.memory.setdefault(_MEMORY, Losses())
         self._losses.forget(ssn.now)
 
@@ -139,7 +145,7 @@ class MinimalVictims:
 
     @cached_property
     def _limits(self) -> QueueLimits | None:
-        return self._ssn.queue_limits() if self._reclaims else None
+        return self._find_limits()
 
     def cost(self, victims: Sequence[int]) -> Cost:
         """Return what a set costs."""
