@@ -152,6 +152,8 @@ class Scheduler:
         """Decide one cycle on a cluster given as manifests."""
         things: list[KubeObject] = [from_manifest(in_namespace(manifest)) for manifest in objects]
         snapshot = Ingest(Snapshot()).load(things)
+        if observer is None:  # a subclass may have one of its own
+            return self.decide(snapshot, now, node_usage)
         return self.decide(snapshot, now, node_usage, observer=observer)
 
     def decide(

@@ -124,7 +124,7 @@ def show_plugin(*, name: str, plugins: PluginSources, output: str) -> None:
     if name not in known:
         near = nearest(name, known)
         hint = f"did you mean '{near}'?" if near else "see 'pumice plugin list'"
-        raise click.UsageError(f"no plugin is named '{name}'; {hint}")
+        raise click.UsageError(f"unknown plugin '{name}'; {hint}")
     text = _description(known[name])
     hooks = [
         (hook.name, hook.volcano, hook.switch, hook.rule.words)

@@ -220,20 +220,22 @@ class Timeline:
         endless: Collection[str] = (),
         frees_stuck: bool = False,
         as_stated: bool = False,
+        requeues: bool = False,
     ) -> None:
         """Make one; ``default_s`` is the run time of pods that state none, None: for ever.
 
         The pods of jobs in ``endless`` do not end, whatever they state.  Pods that should have gone
         by now stay, unless it ``frees_stuck`` ones.  ``as_stated``: the first cycle sees what
         quotas and budgets state, as the next one of the cluster does; else they are counted first.
+        Evicted pods that no controller makes again are gone, unless it ``requeues`` them.
 
         Raises:
             InputError: a time that a pod runs cannot be read.
         """
         objects = world.restored.arranged(world.objects).followed_by([*world.jobs.values()])
         check_run_times(objects.timed)
-        self.start = world.now
-        self._world, self._default_s, self._endless = world, default_s, endless
+        self.start, self._world = world.now, world
+        self._default_s, self._endless = default_s, endless
         if endless:
             objects = objects.edited(self._unending)
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
@@ -241,9 +243,8 @@ class Timeline:
         if world.of_kind(RESOURCE_QUOTA):
             self.plane.limit_pods(PodQuotas(self.cluster, demands=world.knows_defaults))
         self._groups = self.cluster.tables.table(POD_GROUP)
-        timed = (one["kind"] == "PodGroup" for one in objects.timed)
-        self._groups_end = default_s is not None or any(timed)
-        """Whether the pods of any group may end."""
+        timed = any(one["kind"] == "PodGroup" for one in objects.timed)
+        self._groups_end = timed or default_s is not None
         self.stuck: dict[str, float] = {}
         """Pods that should have gone by now and stay, each with the seconds since then."""
         self._stuck_uids: set[str] = set()
@@ -258,7 +259,8 @@ class Timeline:
         """Pods on nodes that are being deleted and go."""
         for place in objects.leaving:
             self._note_first(self.cluster.get("Pod", *place), frees_stuck=frees_stuck)
-        self._as_stated, self._changed, self._is_begun = as_stated, True, False
+        self._as_stated, self._requeues = as_stated, requeues
+        self._changed, self._is_begun = True, False
         self._counted_endless = -1, 0
         """The version of the cluster, and how many of its pods have no known end."""
         self.story = Story()
@@ -296,6 +298,7 @@ class Timeline:
             endless=endless,
             frees_stuck=frees_stuck,
             as_stated=self._as_stated,
+            requeues=self._requeues,
         )
 
     def _unending(self, one: Manifest) -> Manifest:
@@ -472,6 +475,8 @@ class Timeline:
         for pod in decisions.evictions:
             whom, action = decisions.beneficiaries.get(pod, ""), decisions.evicted_by.get(pod, "")
             self.story.evictions.append(self._moved(pod, whom=whom, action=action))
+        if self._requeues:
+            self.plane.replacements.requeued.update(decisions.evictions)
 
     def _moved(self, pod: str, *, node: str = "", whom: str = "", action: str = "") -> Moved:
         space, _, name = pod.partition("/")

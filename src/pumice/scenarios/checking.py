@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
+from pumice.api.scenario_values import with_line
 from pumice.errors import ScenarioError
 from pumice.scenarios.compare import CompareOptions, Difference, Explain, differences
 from pumice.scenarios.expectations import NO_EXPECTATION, Eventually
-from pumice.scenarios.fields import with_line
 from pumice.scenarios.objects import key_of
 from pumice.scenarios.played import (
     CycleScheduler,

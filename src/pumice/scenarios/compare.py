@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from pumice.api.decisions import Condition, Decisions, PodGroupState
 from pumice.api.quantity import parse_quantity
+from pumice.api.scenario_values import Range
 from pumice.errors import QuantityError
 from pumice.scenarios.expectations import Record, WantedCause
-from pumice.scenarios.fields import Range
 from pumice.scenarios.objects import bind_counts_of_hyper_nodes, groups_by_pod, key_of
 
 Count = int | Range

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pumice.api.codes import Cause
-from pumice.api.wording import nearest
-from pumice.scenarios.fields import (
+from pumice.api.scenario_values import (
     Within,
     is_range,
     listed,
@@ -18,6 +17,7 @@ from pumice.scenarios.fields import (
     typed,
     within_from,
 )
+from pumice.api.wording import nearest
 
 Record = dict[str, Any]
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pumice.api.cycle_facts import Amounts, CycleFacts, EvictedPod, Invariant
 from pumice.api.quantity import amount_text
-from pumice.api.wording import counted, first_of, nearest
-from pumice.scenarios.compare import Difference
-from pumice.scenarios.fields import (
+from pumice.api.scenario_values import (
     Range,
     Within,
     is_count,
@@ -22,6 +20,8 @@ from pumice.scenarios.fields import (
     refuse_unknown,
     within_from,
 )
+from pumice.api.wording import counted, first_of, nearest
+from pumice.scenarios.compare import Difference
 
 if TYPE_CHECKING:
     from pumice.framework.plugin import Plugin

@@ -13,6 +13,7 @@ from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.errors import ConfError, ManifestError
 from pumice.scenarios.objects import advance, is_job, key_of
 from pumice.scenarios.scenario import Scenario
+from pumice.scenarios.steps import applied
 
 
 class CycleScheduler(Protocol):
@@ -64,13 +65,20 @@ def scheduler_of(scenario: Scenario, make_scheduler: SchedulerFactory) -> CycleS
 
 
 def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCycle]:
-    """Run all cycles of a scenario; the clock advances by one second for each.
+    """Run all cycles of a scenario; the clock advances by its interval for each.
+
+    One that states no number of cycles ends once nothing changes any more.
 
     Raises:
         ConfError: The configuration of the scenario cannot be used.
         ManifestError: An object cannot be used; names its file and line.
     """
-    return list(played_cycles(scenario, scheduler_of(scenario, make_scheduler)))
+    played = []
+    for cycle in played_cycles(scenario, scheduler_of(scenario, make_scheduler)):
+        played.append(cycle)
+        if scenario.until_quiet and cycle.facts.is_quiet:
+            break
+    return played
 
 
 def played_cycles(
@@ -83,8 +91,15 @@ def played_cycles(
     """
     objects, refused = _first_objects(scenario)
     evicted, phases = 0, _phases(objects)
+    steps, changed, changed_at = list(scenario.steps), 0, scenario.now
     for number in range(1, scenario.cycles + 1):
-        now = scenario.now + number - 1
+        now = scenario.now + (number - 1) * scenario.interval
+        due = [step for step in steps if step.is_due(number, now - scenario.now)]
+        for step in due:
+            objects = applied(step, objects, now, scenario.path)
+            steps.remove(step)
+        if due:
+            changed, changed_at = number - 1, now
         usage = {name: {"metricsTime": now, **one} for name, one in scenario.node_usage.items()}
         try:
             decisions, facts = _decide(scheduler, objects, now, usage, observed=observed)
@@ -99,13 +114,13 @@ def played_cycles(
             objects=objects,
             decisions=decisions,
             evicted_before=evicted,
-            since_change=number,
-            seconds_since_change=now - scenario.now,
-            is_quiet=quiet and after == phases,
+            since_change=number - changed,
+            seconds_since_change=now - changed_at,
+            is_quiet=quiet and after == phases and not steps,
         )
         yield PlayedCycle(objects, decisions, refused, now, usage, facts)
         evicted, phases = evicted + len(decisions.evictions), after
-        objects = advance(objects, decisions)
+        objects = advance(objects, decisions, requeues=scenario.requeues)
 
 
 def _decide(

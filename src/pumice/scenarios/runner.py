@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 from pumice.api.conf import SchedulerConf
 from pumice.api.named_files import read_conf_file
 from pumice.api.output_files import make_folder, write_file
+from pumice.api.scenario_values import with_line
 from pumice.api.shown_text import shown
 from pumice.api.wording import crash_text
 from pumice.cluster.services import SERVICES
@@ -164,6 +165,8 @@ def run_scenario(
             warnings=tuple(f"{scenario.line(n)}: {text}" for n, text in mistakes(scenario.objects)),
             failures=found,
         )
+    except ScenarioError as error:
+        result = replace(result, differences=(str(with_line(error, scenario.path)),))
     except PumiceError as error:
         result = replace(result, differences=(str(error),))
     except Exception as error:  # noqa: BLE001  (a crash is the result of this scenario)

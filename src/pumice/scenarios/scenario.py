@@ -7,7 +7,7 @@ A scenario is data: nothing here runs a scheduler.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -17,8 +17,18 @@ import yaml
 from pumice.api.conf import DEFAULT_CONF
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import ObjectLine, load_values, object_lines
-from pumice.api.named_files import named_conf, named_manifests
-from pumice.api.objects import from_manifest, in_namespace
+from pumice.api.named_files import is_snapshot, named_conf, named_manifests
+from pumice.api.objects import KINDS, from_manifest, in_namespace
+from pumice.api.scenario_values import (
+    listed,
+    problem,
+    refuse_unknown,
+    seconds_from,
+    typed,
+    with_line,
+    within_from,
+)
+from pumice.api.short_forms import SHORT_KEYS, short_objects
 from pumice.api.times import lenient_epoch
 from pumice.api.wording import EMPTY_FILE
 from pumice.api.yaml_text import parse_yaml
@@ -32,15 +42,8 @@ from pumice.scenarios.expectations import (
     eventually_from,
     expectations_from,
 )
-from pumice.scenarios.fields import (
-    Within,
-    listed,
-    problem,
-    refuse_unknown,
-    typed,
-    with_line,
-    within_from,
-)
+from pumice.scenarios.objects import is_job
+from pumice.scenarios.steps import Step, steps_from
 
 __all__ = ["EXPECT_KEYS", "TOP_KEYS", "Scenario", "load_scenario", "scenario_from"]
 
@@ -50,12 +53,19 @@ SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
     *("conf", "confFrom", "featureGates", "nodeUsage", "hidden", "objects", "objectsFrom"),
+    *("nodes", "queues", "priorities", "workloads", "at", "every", "evicted"),
     *("expect", "always", "eventually"),
 )
 _OBJECT = re.compile(r"objects\[(\d+)\]")
 _MARKS = frozenset(
-    {"objects", "objectsFrom", "conf", "confFrom", "expect", "nodeUsage", "always", "eventually"}
+    {
+        *("objects", "objectsFrom", "conf", "confFrom", "expect", "nodeUsage"),
+        *("always", "eventually", "workloads"),
+    }
 )
+_READ = frozenset(kind for _, kind in KINDS)
+_OF_SNAPSHOTS = ("conf", "now", "seed", "nodeUsage", "hidden")
+"""What a snapshot states besides its objects, unless the scenario that names it does."""
 _UNTIL_QUIET = 50
 """Cycles after which a scenario that states no number of them, and does not settle, ends."""
 _GATES = ("SchedulingGatesQueueAdmission",)
@@ -89,6 +99,14 @@ class Scenario:
     always: dict[str, Any] = field(default_factory=dict)
     """Invariants by name, each with its value."""
     eventually: Eventually | None = None
+    steps: list[Step] = field(default_factory=list)
+    """What changes from outside between cycles."""
+    interval: float = 1.0
+    """Seconds from one cycle to the next."""
+    requeues: bool = False
+    """Whether evicted pods come back and wait; else they are gone."""
+    stated: int | None = None
+    """How many of the objects the file, or those that it names, spells out; None: all."""
 
     @cached_property
     def _lines(self) -> list[ObjectLine]:
@@ -96,7 +114,8 @@ class Scenario:
 
     def line(self, index: int, path: Sequence[str | int] = ()) -> str:
         """Return file and line of an object, or of a field of it; the file alone if unknown."""
-        known = len(self._lines) == len(self.objects)
+        stated = len(self.objects) if self.stated is None else self.stated
+        known = len(self._lines) == stated and index < stated
         return self._lines[index].at(path) if known else str(self.path)
 
     def placed(self, error: ManifestError) -> ManifestError:
@@ -169,43 +188,69 @@ def scenario_from(document: Any, path: Path) -> Scenario:
         found = EMPTY_FILE if document is None else document
         raise problem(path, "", found, "manifests, or a scenario with the key 'objects'")
     refuse_unknown(path, "", document, TOP_KEYS)
+    objects, document = _objects(path, document)
     conf, conf_source = conf_of(path, document)
     cycles, expect = expectations_from(path, document)
     always, eventually = always_from(path, document), eventually_from(path, document)
-    most = cycles or _most_cycles(path, always, eventually)
-    seed = typed(path, "seed", document.get("seed", 0), (int, str), "a whole number")
-    return Scenario(
+    now = _instant(path, "now", document.get("now", DEFAULT_NOW))
+    scenario = Scenario(
         path=path,
         name=str(document.get("name", path.stem)),
-        objects=_objects(path, document),
+        objects=[*objects, *short_objects(path, document, objects, now)],
         conf=conf,
         conf_source=conf_source,
-        now=_instant(path, "now", document.get("now", DEFAULT_NOW)),
-        cycles=max(most, len(expect)),
-        until_quiet=cycles is None and most > 1,
+        now=now,
+        cycles=max(cycles or 1, len(expect)),
         stable=_stable(path, document.get("stable", True)),
-        seed=seed if isinstance(seed, int) else 0,  # a text names the case it comes from
+        seed=_seed(path, document),
         node_usage=_node_usage(path, document),
         hidden=typed(path, "hidden", document.get("hidden", {}), dict, "kinds to reasons"),
         queue_gates=_feature_gates(path, document).get(_GATES[0], False),
         expect=expect,
         always=always,
         eventually=eventually,
+        steps=steps_from(path, document),
+        interval=_interval(path, document),
+        requeues=_requeues(path, document),
+        stated=len(objects),
     )
+    return scenario if cycles else _open_ended(scenario)
 
 
-def _most_cycles(path: Path, always: Mapping[str, Any], eventually: Eventually | None) -> int:
-    """Return how many cycles are played at most where no number is stated."""
-    if not always and eventually is None:
-        return 1
-    spans: list[Within] = []
-    if eventually is not None and eventually.within is not None:
-        spans.append(eventually.within)
-    settles = always.get("settles")
-    if isinstance(settles, dict) and "within" in settles:
-        spans.append(within_from(path, "always.settles.within", settles["within"]))
-    longest = max((span.in_cycles(1.0) + 1 for span in spans), default=0)
-    return min(max(longest, _UNTIL_QUIET), MOST_CYCLES)
+def _open_ended(scenario: Scenario) -> Scenario:
+    """Return a scenario that states no number of cycles with the most that it may need."""
+    if not (scenario.always or scenario.eventually or scenario.steps):
+        return scenario
+    spans = [step.at for step in scenario.steps]
+    if scenario.eventually is not None and scenario.eventually.within is not None:
+        spans.append(scenario.eventually.within)
+    longest = max((span.in_cycles(scenario.interval) for span in spans), default=0)
+    settles = scenario.always.get("settles")
+    within = settles.get("within") if isinstance(settles, dict) else settles
+    if within is not None:
+        span = within_from(scenario.path, "always.settles.within", within)
+        longest += span.in_cycles(scenario.interval) + 1
+    most = min(longest + _UNTIL_QUIET, MOST_CYCLES)
+    return replace(scenario, cycles=max(most, scenario.cycles), until_quiet=True)
+
+
+def _seed(path: Path, document: Mapping[str, Any]) -> int:
+    seed = typed(path, "seed", document.get("seed", 0), (int, str), "a whole number")
+    return seed if isinstance(seed, int) else 0  # a text names the case it comes from
+
+
+def _interval(path: Path, document: Mapping[str, Any]) -> float:
+    seconds = seconds_from(path, "every", document.get("every", "1s"))
+    if seconds <= 0:
+        raise problem(path, "every", document["every"], "a time such as 30s")
+    return seconds
+
+
+def _requeues(path: Path, document: Mapping[str, Any]) -> bool:
+    given = document.get("evicted", "gone")
+    if given not in ("gone", "requeue"):
+        raise problem(path, "evicted", given, "gone or requeue")
+    return bool(given == "requeue")
 
 
 def conf_of(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
@@ -226,20 +271,49 @@ def conf_of(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
     return typed(path, "conf", conf, str, "the text of a configuration or a mapping"), inside
 
 
-def _objects(path: Path, document: Mapping[str, Any]) -> list[Manifest]:
-    if "objects" not in document and "objectsFrom" not in document:
+def _objects(path: Path, document: Mapping[str, Any]) -> tuple[list[Manifest], Mapping[str, Any]]:
+    """Return the objects that are spelt out, and the document with what a named snapshot states."""
+    if not document.keys() & {"objects", "objectsFrom", *SHORT_KEYS}:
         raise problem(path, "objects", None, "a list of manifests (or objectsFrom)")
     given = document.get("objects", [])
     if isinstance(given, str):
         with _as_scenario_error(path, "objects "):
             given = parse_yaml(given, str(path))
     found = [(path, f"objects[{i}]", item) for i, item in enumerate(listed(path, "objects", given))]
-    for name in listed(path, "objectsFrom", document.get("objectsFrom", [])):
+    names = document.get("objectsFrom", [])
+    for name in [names] if isinstance(names, str) else listed(path, "objectsFrom", names):
         typed(path, "objectsFrom", name, str, "file names")
-        items = _only([root.content for root in named_manifests(path, name, ScenarioError)])
-        for i, item in enumerate(items if isinstance(items, list) else [items]):
-            found.append((path.parent / name, f"document[{i}]", item))
-    return [manifest for item in found if item[2] is not None for manifest in _manifests(*item)]
+        other, stated = path.parent / name, {}
+        roots = [root.content for root in named_manifests(path, name, ScenarioError)]
+        for root in roots:
+            if is_snapshot(root):
+                stated = {key: root[key] for key in _OF_SNAPSHOTS if key in root}
+        if document.keys() & {"conf", "confFrom"}:
+            stated.pop("conf", None)
+        document = {**stated, **document}
+        items = [one for root in roots for one in _items(root)]
+        found += [(other, f"document[{i}]", item) for i, item in enumerate(items)]
+    stated_objects = [
+        manifest for item in found if item[2] is not None for manifest in _manifests(*item)
+    ]
+    return stated_objects, document
+
+
+def _items(root: Any) -> list[Any]:
+    """Return the objects of a document that another scenario names: those that scheduling reads."""
+    if is_snapshot(root):
+        return [*root["objects"]]
+    found = root if isinstance(root, list) else [root]
+    return [one for item in found for one in _unpacked(item) if one is None or _is_read(one)]
+
+
+def _unpacked(item: Any) -> list[Any]:
+    is_list = isinstance(item, dict) and str(item.get("kind", "")).endswith("List")
+    return [one for each in item["items"] for one in _unpacked(each)] if is_list else [item]
+
+
+def _is_read(one: Mapping[str, Any]) -> bool:
+    return one["kind"] in _READ or is_job(one)
 
 
 def _manifests(path: Path, where: str, item: Any) -> list[Manifest]:

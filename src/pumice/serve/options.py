@@ -345,7 +345,7 @@ class CommonOptions:
     kube_api_burst: int = flag(100, "requests at once to the API server", least=1)
 
     # Serving
-    ca_cert_file: str = flag("", "authority of --tls-cert-file")
+    ca_cert_file: str = flag("", "CA certificate of --tls-cert-file")
     tls_cert_file: str = flag("", "certificate to serve with")
     tls_private_key_file: str = flag("", "key of --tls-cert-file")
     enable_healthz: bool = flag(default=False, help="serve /healthz and /readyz")

@@ -52,7 +52,7 @@ def test_two_plugins_that_limit_queues_are_a_warning(tmp_path: Path) -> None:
     path.write_text(conf_with("{name: proportion}", "{name: gang}", "{name: capacity}"))
     result = check(path)
     assert result.exit_code == 0
-    assert "wanted one plugin that limits queues, found 'capacity'" in result.stderr
+    assert "expected one plugin that limits queues, got 'capacity'" in result.stderr
     assert "proportion on line 3 limits them too" in result.stderr
     path.write_text(conf_with("{name: proportion}", "{name: gang}"))
     assert check(path).stderr == ""
@@ -94,7 +94,7 @@ def test_a_configuration_without_plugins_is_warned_of(tmp_path: Path, tiers: str
     path.write_text(f"actions: allocate\n{tiers}", encoding="utf-8")
     result = check(path)
     assert (result.exit_code, "no problems" in result.output) == (0, False)
-    assert "tiers: wanted plugins, found none (without predicates" in result.output
+    assert "tiers: expected plugins, got none (without predicates" in result.output
 
 
 def test_config_check_of_a_scenario_follows_to_the_file_of_its_configuration(

@@ -120,7 +120,7 @@ def test_a_full_disk_is_one_sentence(file: Path, verb: str) -> None:
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert done.stderr.strip().endswith(
-        "Error: wanted a usable file, found 'No space left on device'"
+        "Error: expected a usable file, got 'No space left on device'"
     )
 
 

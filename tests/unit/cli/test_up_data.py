@@ -84,7 +84,7 @@ def test_what_a_client_was_reported_is_stored_survives_kill_9(tmp_path: Path) ->
 
 
 REFUSED: dict[str, Any] = {
-    "kubeconfig": (["--kubeconfig", "file/config"], "wanted a folder that can be written to"),
+    "kubeconfig": (["--kubeconfig", "file/config"], "expected a folder that can be written to"),
     "manifests": (["--nodes-file", "nodes.yaml"], "nodes.yaml"),
     "object": (["--nodes-file", "twice.yaml"], "Invalid value"),
 }
@@ -121,7 +121,7 @@ def test_a_directory_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         main, ["up", "--no-ui", "--data", str(tmp_path), "--kubeconfig", config]
     )
     assert done.exit_code == 2
-    assert "wanted an empty directory, or one that 'pumice up --data' made" in done.output
+    assert "expected an empty directory, or one that 'pumice up --data' made" in done.output
     assert (tmp_path / "log").read_text() == "mine"
     assert (tmp_path / "lock").read_text() == "mine too"
     assert len(list(tmp_path.iterdir())) == 2

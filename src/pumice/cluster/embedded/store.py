@@ -359,17 +359,17 @@ class EmbeddedCluster:
         manifest = self._need(ref)
         found = manifest["metadata"]["uid"]
         if uid and uid != found:
-            raise ConflictError(*ref, f"wanted uid {uid}, found {found}")
+            raise ConflictError(*ref, f"expected uid {uid}, got {found}")
         return manifest
 
     def _name(self, kind: Kind, manifest: Manifest) -> Manifest:
         """Set the name and namespace of a new object; return its metadata."""
         metadata = manifest.get("metadata")
         if not isinstance(metadata, dict):
-            raise RejectedError(kind.name, problem="wanted metadata with a name, found none")
+            raise RejectedError(kind.name, problem="expected metadata with a name, got none")
         if not metadata.get("name"):
             if not metadata.get("generateName"):
-                raise RejectedError(kind.name, problem="wanted a name or generateName, found none")
+                raise RejectedError(kind.name, problem="expected a name or generateName, got none")
             metadata["name"] = self._identity.name(metadata["generateName"])
         if not kind.namespaced:
             metadata.pop("namespace", None)

@@ -217,7 +217,7 @@ def test_a_shadow_takes_part_in_no_election() -> None:
     options = read_options("scheduler", ["--shadow"])
     assert options.scheduler is not None
     assert not options.scheduler.leader_elect
-    with pytest.raises(InputError, match="--shadow: wanted a scheduler alone"):
+    with pytest.raises(InputError, match="--shadow: expected a scheduler alone"):
         read_options("all", ["--shadow"])
 
 

@@ -298,7 +298,7 @@ export function QueuePage({ name }) {
               !isRoot(queue) &&
               html`
                 <span>
-                  ${queue.reclaimable ? "others may reclaim what it borrows" : "not reclaimable"}
+                  ${queue.reclaimable ? "reclaimable" : "not reclaimable"}
                 </span>
               `
             }
@@ -400,7 +400,7 @@ function OrderTable({ order, name, all, more }) {
           (line) => html`<${JobLink} job=${line.title} />`,
         ],
         [
-          "after the one before it because",
+          "ranked below the previous job because",
           (line) =>
             line.after ||
             html`<span class="soft">first</span>`,
