@@ -22,7 +22,6 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.dashboard.material import Material
 from pumice.diagnosis.cluster_state import titled
-from pumice.examine.limits import limits_of
 from pumice.framework.fair_shares import AccountShare
 from pumice.framework.queue_limits.limits import QueueTree
 from pumice.framework.session import Session

@@ -13,7 +13,6 @@ from pumice.api.kinds import POD_GROUP
 from pumice.api.times import epoch
 from pumice.cache.informer import Informer
 from pumice.core.resources import CPU, MEMORY, PODS, Column, dominant_share
-from pumice.examine.limits import limits_of
 from pumice.framework.fit_errors import lacking_tasks
 from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import Reservations
