@@ -589,6 +589,24 @@ class GangEvictionArguments:
 
 
 @dataclass(kw_only=True)
+class ConsolidateArguments:
+    """Arguments of consolidate."""
+
+    max_moves: int = arg(
+        "maxMoves", default=4, minimum=1, doc="most pods that move so that a job can start"
+    )
+    max_jobs: int = arg(
+        "maxJobs", default=4, minimum=1, doc="waiting jobs for which a cycle makes a plan"
+    )
+    pause: Duration = arg(
+        "pause",
+        default=Duration(300.0),
+        minimum=0,
+        doc="how long a job that was started or moved so is left alone",
+    )
+
+
+@dataclass(kw_only=True)
 class NoArguments:
     """An action without arguments."""
 
@@ -600,6 +618,7 @@ ACTION_ARGUMENTS: dict[str, type] = {
     "reclaim": ReclaimArguments,
     "gangpreempt": GangEvictionArguments,
     "gangreclaim": GangEvictionArguments,
+    "consolidate": ConsolidateArguments,
 }
 
 _T = TypeVar("_T")

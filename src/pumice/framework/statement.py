@@ -4,8 +4,10 @@ Actions make moves only through a statement; ``commit`` turns them into intents,
 ``rollback`` undo them through the journal.
 """
 
+from collections.abc import Mapping
 from itertools import groupby
 
+import msgspec
 import numpy as np
 
 from pumice.api.decisions import Evict
@@ -89,6 +91,11 @@ class Statement:
             and bool((table.node[tasks] != NOWHERE).all())
             and not any(shapes[each].coarse for each in set(table.shape[tasks].tolist()))
         )
+
+    def explain(self, notes: Mapping[int, str]) -> None:
+        """Add to the events of tasks that it evicts."""
+        for task, note in notes.items():
+            self._evictions[task] = msgspec.structs.replace(self._evictions[task], note=note)
 
     def checkpoint(self) -> tuple[int, int]:
         """Name this moment of the statement."""
