@@ -97,7 +97,7 @@ def test_pods_that_move_have_their_new_place_first(seed: int, most: int) -> None
 
 
 def test_that_happens_at_all() -> None:
-    assert sum(check(scattered(seed), 4) for seed in range(60)) >= 10
+    assert sum(check(scattered(seed), 4) for seed in range(60)) >= 5
 
 
 def volcano_job(name: str, cpu: int, **meta: Any) -> Any:
