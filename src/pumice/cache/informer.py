@@ -8,8 +8,9 @@ version stays until it can be read again or is deleted.
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -19,12 +20,11 @@ from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.kinds import CLAIM, ENDED_PHASES, POD_GROUP, RESOURCE_CLAIM, VOLUME, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
-from pumice.api.objects import FOLLOWED
+from pumice.api.objects import FOLLOWED, TYPES, from_manifest
 from pumice.api.pods import Pod
 from pumice.cache.assume import Assumptions
 from pumice.cache.identity import key_of, keyed
 from pumice.cache.ingest import Ingest
-from pumice.cache.object_reader import ObjectReader
 from pumice.cache.partial_pod import is_partial, partial_pod
 from pumice.cluster.base import Cluster, Event
 from pumice.core.snapshot import Snapshot
@@ -39,6 +39,30 @@ _AT_HAND: Final = 256
 """How many objects are read before they are shown: so many stay in the processor's cache."""
 _PATIENCE: Final = 600
 """After how many syncs it is checked whether such resources are still requested."""
+
+
+class ObjectReader:
+    """Reads each manifest by itself; others may share what they have read."""
+
+    def read(self, kind: str, manifest: Manifest) -> KubeObject:
+        """Read a manifest; only one that does not fit at once is looked at closely."""
+        try:
+            return msgspec.convert(manifest, TYPES[kind])
+        except msgspec.ValidationError:
+            return from_manifest(manifest)
+
+    def read_all(self, kind: str, manifests: Sequence[Manifest]) -> list[KubeObject]:
+        """Read many manifests of a kind; raises if one of them is bad."""
+        try:
+            found: list[KubeObject] = msgspec.convert(manifests, _list_of(kind))
+        except msgspec.ValidationError:
+            return [self.read(kind, manifest) for manifest in manifests]
+        return found
+
+
+@cache
+def _list_of(kind: str) -> Any:
+    return list[TYPES[kind]]  # type: ignore[valid-type]
 
 
 class BadObject(msgspec.Struct, frozen=True):
