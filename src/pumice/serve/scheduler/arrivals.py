@@ -5,6 +5,7 @@ written about them.  With cycles a few milliseconds apart most gangs are seen be
 are whole, and a status that says so would be outdated before it is read.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -30,6 +31,8 @@ class Arrivals:
         self._patience_s = patience_s
         self._since: dict[str, tuple[float, float]] = {}
         """Jobs, since when each is known, and when something of it last appeared."""
+        self._figures_at = -math.inf
+        """When the figures of queues were last written."""
 
     @property
     def next_due(self) -> float | None:
@@ -59,7 +62,14 @@ class Arrivals:
         return min(last, first + _LONGEST * self._patience_s) + self._patience_s
 
     def hide(self, decisions: Decisions, snapshot: Snapshot) -> None:
-        """Remove what decisions say about jobs that are arriving; none of them is placed."""
+        """Remove what decisions say about jobs that are arriving; none of them is placed.
+
+        The figures of queues change with every bind: they are written once in a while.
+        """
+        if decisions.queues and self._clock() - self._figures_at < self._patience_s:
+            decisions.queues.clear()
+        elif decisions.queues:
+            self._figures_at = self._clock()
         jobs, tasks = snapshot.jobs, snapshot.tasks
         for key in self._since:
             row = jobs.row_of.get(key)
