@@ -34,6 +34,7 @@ ASSUMPTIONS = {
     "cdp": SimulatorAssumptions(timed=True),
     "extender": None,
     "rescheduling": SimulatorAssumptions(timed=True, all_jobs=True),
+    "reservation": SimulatorAssumptions(timed=True, foretold=True, all_jobs=True),
     "resourcequota": SimulatorAssumptions(forgets=True),
     "sla": SimulatorAssumptions(timed=True, all_jobs=True),
     "tdm": SimulatorAssumptions(timed=True, all_jobs=True),
