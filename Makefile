@@ -46,8 +46,8 @@ fuzz: $(STAMP) ## feed garbled input to every reader: SECONDS=60 SEED=0 TARGET=
 		$(addprefix --target ,$(TARGET))
 
 # The tests of `make test` draw the same examples each time; these draw others, and tell their seed.
-properties: $(STAMP) ## run property tests with fresh seeds: ROUNDS=5
-	for round in $$(seq $(or $(ROUNDS),5)); do \
+properties: $(STAMP) ## run property tests with fresh seeds: ROUNDS=10
+	for round in $$(seq $(or $(ROUNDS),10)); do \
 		$(BIN)/pytest -q -n 2 --hypothesis-profile fresh --hypothesis-seed \
 			$$($(BIN)/python -c 'import secrets; print(secrets.randbits(31))') \
 			tests/properties tests/hostile/test_objects.py || exit 1; \

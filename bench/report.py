@@ -105,7 +105,7 @@ def main() -> None:
     rows = {row["name"]: row for row in json.loads(RESULTS.read_text())}
     if lacking := [line.name for line in TABLED if line.name not in rows]:
         raise SystemExit(
-            f"{RESULTS}: wanted all cases of the tables, found none of {', '.join(lacking[:3])} "
+            f"{RESULTS}: expected all cases of the tables, got none of {', '.join(lacking[:3])} "
             f"({len(lacking)} are missing); run python -m bench.run first"
         )
     page = Template(TEMPLATE.read_text())

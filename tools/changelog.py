@@ -43,7 +43,7 @@ def fragments(folder: Path) -> dict[Path, str]:
         name = _NAME.fullmatch(file.name)
         if name is None:
             wanted = f"a name such as short-name.KIND.md with KIND one of {', '.join(KINDS)}"
-            raise ChangelogError(f"{file}: wanted {wanted}, found '{file.name}'")
+            raise ChangelogError(f"{file}: expected {wanted}, got '{file.name}'")
         found[file] = name[1]
     return found
 
@@ -73,14 +73,14 @@ def move(root: Path, version: str, day: date) -> int:
     changelog = root / "CHANGELOG.md"
     old = changelog.read_text(encoding="utf-8")
     if not _VERSION.fullmatch(version):
-        raise ChangelogError(f"wanted a version such as 1.2.0 or 1.2.0rc1, found '{version}'")
+        raise ChangelogError(f"expected a version such as 1.2.0 or 1.2.0rc1, got '{version}'")
     if f"\n## {version} (" in old:
-        raise ChangelogError(f"{changelog}: wanted a new version, found a section of {version}")
+        raise ChangelogError(f"{changelog}: expected a new version, got a section of {version}")
     if _UNRELEASED not in old:
-        raise ChangelogError(f"{changelog}: wanted the section 'Unreleased' as it is left")
+        raise ChangelogError(f"{changelog}: expected the section 'Unreleased' as it is left")
     found = fragments(root / "changelog.d")
     if not found:
-        raise ChangelogError(f"{root / 'changelog.d'}: wanted at least one fragment, found none")
+        raise ChangelogError(f"{root / 'changelog.d'}: expected at least one fragment, got none")
     texts = [(kind, file.read_text(encoding="utf-8")) for file, kind in found.items()]
     new = f"{_UNRELEASED}\n{section(version, day, texts)}"
     changelog.write_text(old.replace(_UNRELEASED, new), encoding="utf-8")

@@ -34,10 +34,10 @@ def pins(lock: Path) -> Iterator[tuple[str, str, list[str]]]:
         yield match[1].lower(), match[2], _HASH.findall(text, match.end(), end)
 
 
-def build(folder: Path, epoch: int) -> list[Path]:
-    """Build wheel and source archive."""
+def build(folder: Path, epoch: int, *options: str) -> list[Path]:
+    """Build wheel and source archive, unless options choose one of them."""
     env = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.resolve())]
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.resolve()), *options]
     subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)  # noqa: S603
     return sorted((*folder.glob("*.whl"), *folder.glob("*.tar.gz")))
 

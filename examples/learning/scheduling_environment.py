@@ -64,7 +64,7 @@ class SchedulingEnvironment:
             ValueError: There are options; none is known.
         """
         if options:
-            raise ValueError(f"wanted no options, found {', '.join(options)}")
+            raise ValueError(f"expected no options, got {', '.join(options)}")
         self._seed = seed = self._seed + 1 if seed is None else seed
         workload = self._draw(seed)
         nodes = pumice.nodes(self._nodes, cpu=self._cpus, memory="64Gi")
@@ -86,7 +86,7 @@ class SchedulingEnvironment:
             ValueError: There is no such row.
         """
         if not 0 <= action < self.n_actions:
-            raise ValueError(f"wanted an action from 0 to {self.n_actions - 1}, found {action}")
+            raise ValueError(f"expected an action from 0 to {self.n_actions - 1}, got {action}")
         waiting = self.waiting()
         self._chosen = waiting[min(int(action), len(waiting) - 1)].key if waiting else ""
         before = self._engine.now

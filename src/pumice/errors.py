@@ -109,11 +109,17 @@ def _pieces(value: object) -> Iterator[str]:
         yield repr(value)
 
 
+_KNOWN: Final = "a known "
+
+
 def _sentence(where: Sequence[str], wanted: str, found: object, hint: str) -> str:
     """Write where, what was wanted, what was found and what may help."""
     place = "".join(f"{_bounded(part, _MOST_OF_A_PLACE)}: " for part in where if part)
+    if wanted.startswith(_KNOWN) and isinstance(found, str):
+        advice = f"; {hint}" if hint else ""
+        return f"{place}unknown {wanted.removeprefix(_KNOWN)} {_show(found)}{advice}"
     advice = f" ({hint})" if hint else ""
-    return f"{place}wanted {wanted}, found {_show(found)}{advice}"
+    return f"{place}expected {wanted}, got {_show(found)}{advice}"
 
 
 class PumiceError(Exception):
@@ -284,7 +290,7 @@ class BadHookResultError(PluginError):
     def __init__(
         self, plugin: str = "", hook: str = "", *, wanted: str = "", found: object = ABSENT
     ) -> None:
-        super().__init__(plugin, hook, f"wanted {wanted}, found {_show(found)}")
+        super().__init__(plugin, hook, f"expected {wanted}, got {_show(found)}")
         self.wanted = wanted
         self.found = found
 

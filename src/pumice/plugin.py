@@ -23,7 +23,11 @@ What ``node_terms`` returns
     ``POD_LIMIT``; ``PodCounts`` for refusals by the number of pods in a domain.
 What else a plugin may declare
     ``SimulatorAssumptions``: makes simulations with it fast; ``QueueLimits`` and
-    ``AdmissionLimit``: the limits it enforces on queues, for metrics and the simulator.
+    ``AdmissionLimit``: the limits it enforces on queues, for metrics and the simulator;
+    ``AccountShare``: what an account used, for the command line and the dashboard.
+What policy tests may state
+    functions in the attribute ``invariants``, by the names under `always`; they are given
+    ``CycleFacts``, what one cycle did, and yield a sentence for each violation.
 To read columns
     ``Texts`` is a column of texts, ``Ints`` one of whole numbers; ``CPU``, ``MEMORY`` and ``PODS``
     are rows of the resource axis, ``NOWHERE`` is the row of no node, job or queue; ``Status`` and
@@ -38,6 +42,7 @@ are stable; modules beneath may move.
 """
 
 from pumice.api.codes import Cause, Spared
+from pumice.api.cycle_facts import CycleFacts
 from pumice.api.duration import parse_duration
 from pumice.api.times import epoch
 from pumice.core.object_rows import Texts
@@ -61,6 +66,7 @@ from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import InputError
 from pumice.framework.arguments import Amount, Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs, Queues, Tasks
+from pumice.framework.fair_shares import AccountShare
 from pumice.framework.placement.terms import (
     POD_LIMIT,
     AmountTerm,
@@ -97,12 +103,14 @@ __all__ = [
     "POD_LIMIT",
     "REJECT",
     "STEP",
+    "AccountShare",
     "AdmissionLimit",
     "Amount",
     "AmountTerm",
     "Cause",
     "Codes",
     "Column",
+    "CycleFacts",
     "Domain",
     "Duration",
     "Fault",

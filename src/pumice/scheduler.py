@@ -105,7 +105,9 @@ class Scheduler:
     ) -> None:
         self.conf = conf
         self.seed = seed
-        self._plugins = known_plugins(builtin_plugins(), plugins or {})
+        self.given_plugins = dict(plugins or {})
+        """Plugins beside the built-in and installed ones."""
+        self._plugins = known_plugins(builtin_plugins(), self.given_plugins)
         self._process = ProcessMemory()
         self._services = dict(services or {})
         self.warnings: list[Problem] = check_conf(conf, self._plugins, ACTIONS)
@@ -145,10 +147,14 @@ class Scheduler:
         objects: Sequence[Mapping[str, Any]],
         now: float,
         node_usage: Mapping[str, Any] | None = None,
+        observer: Observer | None = None,
     ) -> Decisions:
         """Decide one cycle on a cluster given as manifests."""
         things: list[KubeObject] = [from_manifest(in_namespace(manifest)) for manifest in objects]
-        return self.decide(Ingest(Snapshot()).load(things), now, node_usage)
+        snapshot = Ingest(Snapshot()).load(things)
+        if observer is None:  # a subclass may have one of its own
+            return self.decide(snapshot, now, node_usage)
+        return self.decide(snapshot, now, node_usage, observer=observer)
 
     def decide(
         self,

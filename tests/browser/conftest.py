@@ -64,7 +64,7 @@ def visit(browser: Any) -> Any:
     assert [trouble for each in made for trouble in each.troubles] == []
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def answers() -> Any:
     """One process that answers for all dashboards of these tests."""
     found = Answers()
@@ -72,7 +72,7 @@ def answers() -> Any:
     found.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def demo(answers: Any) -> Any:
     """The demo after some of its history, standing still."""
     living = LivingCluster(history_s=HISTORY_S)

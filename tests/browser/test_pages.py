@@ -164,7 +164,7 @@ def test_a_cycle_is_opened_as_it_was(visit: Any, demo: Any) -> None:
     page = visit(demo).go("/cycles?only=decided")
     page.click("td a:text-is('open') >> nth=0")
     page.wait_for_selector("text=as it was when cycle")
-    page.wait_for_selector("text=Jobs that run")
+    page.wait_for_selector("text=Running jobs")
     page.click("nav >> text=Nodes")
     page.wait_for_selector("canvas[data-drawn]")
     assert re.search(r"at=\d+", page.url)

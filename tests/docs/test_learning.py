@@ -104,7 +104,7 @@ def test_a_greedy_policy_and_a_learned_one_beat_first_come(example: Any) -> None
 @pytest.mark.parametrize("action", [-1, 16])
 def test_an_action_out_of_range_is_refused(environment: Any, action: int) -> None:
     environment.reset(seed=1)
-    with pytest.raises(ValueError, match=f"wanted an action from 0 to 15, found {action}"):
+    with pytest.raises(ValueError, match=f"expected an action from 0 to 15, got {action}"):
         environment.step(action)
 
 
@@ -114,5 +114,5 @@ def test_a_reset_takes_the_arguments_of_gymnasium(environment: Any) -> None:
     again, _ = environment.reset(seed=5)
     assert not np.array_equal(first, second)
     assert np.array_equal(second, again)
-    with pytest.raises(ValueError, match="wanted no options, found speed"):
+    with pytest.raises(ValueError, match="expected no options, got speed"):
         environment.reset(seed=4, options={"speed": 2})

@@ -69,4 +69,4 @@ def test_racks_follow_the_labels_of_nodes(space: Any, configure: Any) -> None:
 
 def _reported(space: Any) -> bool:
     events = space.kubectl.items("events", "-n", HOME, "--field-selector=reason=TopologyDiscovery")
-    return any("wanted true or false, found 'maybe'" in each["message"] for each in events)
+    return any("expected true or false, got 'maybe'" in each["message"] for each in events)

@@ -13,7 +13,7 @@ import pytest
 from tests.faults.broken import BROKEN, RATES
 from tests.faults.world import Outcome, run
 
-SEEDS: Final = range(16)
+SEEDS: Final = range(10)
 """Those of every test run; `make faults SEEDS=…` runs more, and so does every merge."""
 LIKELY: Final = {
     "everybody leads": 0,

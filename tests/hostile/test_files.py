@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_read_is_named(folder: Path, name: str, verb: str)
     result = called(folder, verb, file)
     assert result.exit_code == (255 if verb in ORIGINAL else 2)
     assert str(file) in result.output
-    assert "wanted" in result.output
+    assert "expected" in result.output
     assert "found" in result.output
 
 
@@ -112,4 +112,4 @@ def test_what_standard_input_holds_is_read_alike() -> None:
         given = content if isinstance(content, bytes) else content.encode()
         result = CliRunner().invoke(main, ["run", "-"], input=io.BytesIO(given))
         assert result.exit_code == 2, name
-        assert "wanted" in result.output
+        assert "expected" in result.output

@@ -60,7 +60,7 @@ def test_a_full_disk_leaves_the_old_content(
     with full_after(20):
         done = CliRunner().invoke(main, [str(word) for word in command])
     assert done.exit_code == 2, done.output
-    assert "wanted a file that can be written, found File too large" in done.output
+    assert "expected a file that can be written, got File too large" in done.output
     assert "free some space" in done.output
     assert isinstance(done.exception, SystemExit)
     assert {file: file.read_bytes() for file in Path().iterdir()} == before

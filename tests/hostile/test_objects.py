@@ -96,7 +96,7 @@ def test_an_apply_of_no_object_is_refused(client: Client, body: bytes) -> None:
     path, kind = f"{PATHS['ConfigMap']}/good", "application/apply-patch+yaml"
     code, said = client.send("PATCH", path, body, kind)
     assert code == 400
-    assert "wanted an object" in said["message"]
+    assert "expected an object" in said["message"]
 
 
 @settings(max_examples=60)

@@ -90,7 +90,7 @@ def test_a_job_of_too_many_pods_is_refused_with_its_line(
     assert result.exit_code == 2
     assert (
         f"{file}:3: Job default/j: spec.tasks.replicas: "
-        f"wanted at most 100,000 pods of a job, found {sum(replicas)}"
+        f"expected at most 100,000 pods of a job, got {sum(replicas)}"
     ) in result.output
 
 
@@ -99,8 +99,8 @@ def test_jobs_that_ask_for_too_many_pods_together_are_refused(tmp_path: Path, ve
     file = written(tmp_path, NODE, *(job(90_000, name=f"j{i}") for i in range(3)))
     result = called(*(file if part == "FILE" else part for part in READERS[verb]))
     assert result.exit_code == 2
-    assert "wanted at most 200,000 pods of all jobs" in result.output
-    assert "found 270000" in result.output
+    assert "expected at most 200,000 pods of all jobs" in result.output
+    assert "got 270000" in result.output
 
 
 @pytest.mark.parametrize("verb", ["lint", "run", "explain", "snapshot"])

@@ -213,6 +213,6 @@ def test_objects_without_a_specification(tmp_path: Path, verb: str, spec: dict[s
 
 def test_a_specification_that_is_missing_is_named(tmp_path: Path) -> None:
     job = one("batch.volcano.sh/v1alpha1", "Job", "j", metadata={"namespace": "default"})
-    assert "Job default/j: spec: wanted an object" in called(tmp_path, "lint", job).output
+    assert "Job default/j: spec: expected an object" in called(tmp_path, "lint", job).output
     job["spec"] = None
-    assert "spec: found null, wanted an object" in called(tmp_path, "lint", job).output
+    assert "spec: got null, expected an object" in called(tmp_path, "lint", job).output

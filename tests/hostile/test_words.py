@@ -61,7 +61,7 @@ def test_a_pod_without_a_specification_asks_for_nothing(
 def test_a_kind_that_is_a_number_is_refused(run: Any, verb: list[str]) -> None:
     ran = run(*verb, "a.yaml", a_yaml="apiVersion: v1\nkind: 5\nmetadata: {name: x}\n")
     assert ran.exit_code == 2
-    assert ran.stderr == "Error: a.yaml:2: kind: wanted a non-empty string, found 5\n"
+    assert ran.stderr == "Error: a.yaml:2: kind: expected a non-empty string, got 5\n"
 
 
 @pytest.mark.parametrize("verb", READING)
@@ -72,7 +72,7 @@ def test_a_folder_is_read_without_its_folders_and_pipes(
     os.mkfifo(tmp_path / "d" / "f.yaml")
     ran = run(*verb, "d")
     assert (ran.exit_code, ran.stderr) == (
-        2, "Error: d: wanted the objects of a cluster, found none\n",
+        2, "Error: d: expected the objects of a cluster, got none\n",
     )  # fmt: skip
     (tmp_path / "d" / "a.yaml").write_text(f"{NODE}---\n{QUEUE}")
     assert run(*verb, "d").exit_code == 0
@@ -81,10 +81,10 @@ def test_a_folder_is_read_without_its_folders_and_pipes(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("seed: [1]\n", "seed: wanted a whole number, found [1]"),
-        ("seed: 1.5\n", "seed: wanted a whole number, found 1.5"),
-        ("expect: {binds: {a: 5}}\n", "expect.binds.a: wanted the name of a node, found 5"),
-        ("expect: {pipelined: {a: []}}\n", "expect.pipelined.a: wanted the name of a node"),
+        ("seed: [1]\n", "seed: expected a whole number, got [1]"),
+        ("seed: 1.5\n", "seed: expected a whole number, got 1.5"),
+        ("expect: {binds: {a: 5}}\n", "expect.binds.a: expected the name of a node, got 5"),
+        ("expect: {pipelined: {a: []}}\n", "expect.pipelined.a: expected the name of a node"),
     ],
 )
 def test_a_scenario_with_a_part_of_another_type(run: Any, more: str, message: str) -> None:
@@ -95,26 +95,26 @@ def test_a_scenario_with_a_part_of_another_type(run: Any, more: str, message: st
 
 def test_an_empty_list_of_changes_is_no_file_of_changes(run: Any) -> None:
     ran = run("whatif", "-f", "a.yaml", "--changes", "c.yaml", a_yaml=NODE, c_yaml="# none\n")
-    assert ran.stderr.endswith("c.yaml: wanted a list of changes, found an empty file\n")
+    assert ran.stderr.endswith("c.yaml: expected a list of changes, got an empty file\n")
 
 
 def test_a_table_with_a_column_twice(run: Any) -> None:
     ran = run("trace", "describe", "t.csv", t_csv="arrival,arrival,run\n0,1,2\n")
-    assert ran.stderr == "Error: t.csv:1: wanted each column once, found 'arrival'\n"
+    assert ran.stderr == "Error: t.csv:1: expected each column once, got 'arrival'\n"
 
 
 def test_half_a_character_is_a_finding(run: Any) -> None:
     ran = run("lint", "a.json", a_json='{"kind": "\\ud800"}')
     assert ran.exit_code == 1
-    assert ran.stdout.startswith("a.json:1: found \\ud800, wanted whole characters\n")
+    assert ran.stdout.startswith("a.json:1: got \\ud800, expected whole characters\n")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("from pumice.plugin import Plugin\nclass A(Plugin, name=5): ...\n", "whose name is a tex"),
-        ("raise GeneratorExit\n", "line 1: wanted Python that can be imported, found 'Generator"),
-        (b"x = 1\0", "p.py: wanted Python that can be imported, found 'SyntaxError'"),
+        ("raise GeneratorExit\n", "line 1: expected Python that can be imported, got 'Generator"),
+        (b"x = 1\0", "p.py: expected Python that can be imported, got 'SyntaxError'"),
     ],
 )
 def test_a_plugin_that_is_none(run: Any, text: str | bytes, message: str) -> None:
@@ -126,21 +126,21 @@ def test_a_plugin_that_is_none(run: Any, text: str | bytes, message: str) -> Non
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (config("{server: 'ftp://a'}"), "clusters[k].cluster.server: wanted an address such as"),
+        (config("{server: 'ftp://a'}"), "clusters[k].cluster.server: expected an address such as"),
         (
             config("{server: 'http://a:99999'}"),
-            "wanted an address such as https://10.0.0.1:6443, f",
+            "expected an address such as https://10.0.0.1:6443, f",
         ),
-        (config(user="{token: 5}"), "users[u].user.token: wanted text, found 'something else'"),
-        (config(user="[5]"), "users[0].user: wanted a mapping, found 'a list'"),
-        (program("command: a, args: 5"), "users[].user.exec.args: wanted a list, found 5"),
+        (config(user="{token: 5}"), "users[u].user.token: expected text, got 'something else'"),
+        (config(user="[5]"), "users[0].user: expected a mapping, got 'a list'"),
+        (program("command: a, args: 5"), "users[].user.exec.args: expected a list, got 5"),
         (
             program("command: a, env: [b]"),
-            "exec.env: wanted a list of mappings with name and value",
+            "exec.env: expected a list of mappings with name and value",
         ),
-        (program(), "users[].user.exec.command: wanted a program that can be run, found '/absent'"),
-        ("a: &a [*a]\n", "k:1: wanted"),
-        (b"a: \xe9\n", "k:1: wanted UTF-8 text, found byte 0xe9"),
+        (program(), "users[].user.exec.command: expected a program that can be run, got '/absent'"),
+        ("a: &a [*a]\n", "k:1: expected"),
+        (b"a: \xe9\n", "k:1: expected UTF-8 text, got byte 0xe9"),
     ],
 )
 def test_a_kubeconfig_that_cannot_be_used(run: Any, text: str | bytes, message: str) -> None:
@@ -154,5 +154,5 @@ def test_an_address_that_is_none(run: Any) -> None:
     ran = run("job", "list", "--master", "http://a:b")
     assert (ran.exit_code, ran.stderr) == (
         2,
-        "Error: --master: wanted an address such as https://10.0.0.1:6443, found 'http://a:b'\n",
+        "Error: --master: expected an address such as https://10.0.0.1:6443, got 'http://a:b'\n",
     )

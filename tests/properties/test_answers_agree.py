@@ -69,7 +69,7 @@ class Scene:
 
 
 scenes = given(clusters(), confs(wide=True))
-few = settings(max_examples=40)
+few = settings(max_examples=25)
 
 
 @few

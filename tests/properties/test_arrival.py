@@ -61,7 +61,7 @@ def crowds(draw: Any) -> Any:
     return cluster
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(
     cluster=crowds(),
     conf=confs(actions=(*ACTIONS, "shuffle"), wide=True),
@@ -74,7 +74,7 @@ def test_whole_cycles(cluster: Any, conf: Any, seed: Any, data: Any) -> None:
     assert moved(found[0]) == moved(found[1])
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(cluster=crowds(), data=st.data())
 def test_victims_of_jobs_with_and_without_wishes(cluster: Any, data: Any) -> None:
     conf = conf_of(["reclaim", "preempt"], ["conformance", "task-topology"], ["predicates"])
@@ -84,7 +84,7 @@ def test_victims_of_jobs_with_and_without_wishes(cluster: Any, data: Any) -> Non
 
 
 @pytest.mark.parametrize("mover", MOVERS)
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(cluster=clusters(max_jobs=6), data=st.data())
 def test_shuffle_even_if_nodes_are_mixed(mover: Any, cluster: Any, data: Any) -> None:
     named = f"  - name: {mover}\n    arguments: {MOVERS[mover]}"

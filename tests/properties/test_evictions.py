@@ -95,7 +95,7 @@ def decide_both_ways(
         return fast, Scheduler(conf, seed=seed).decide(snapshot_of(cluster), NOW)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     seed=st.integers(0, 10**6),
     tiers=st.sampled_from(RUNNING_TIERS),
@@ -108,7 +108,7 @@ def test_room_is_made_as_if_every_node_were_asked_from_scratch(
     assert fast == slow
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     seed=st.integers(0, 10**6),
     tiers=st.sampled_from(RUNNING_TIERS),

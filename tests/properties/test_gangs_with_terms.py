@@ -114,7 +114,7 @@ def clusters(draw: Any) -> list[Any]:
     return made
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     cluster=clusters(),
     scores=st.sampled_from(["nodeorder", "binpack", "conformance"]),

@@ -195,7 +195,7 @@ def quota(name: str, hard: Any) -> Any:
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.one_of(worlds(), hostile_nodes("bad").map(lambda one: [one])), max_size=4))
 def test_no_shipped_plugin_fails_over_an_object(bad: Any) -> None:
     cluster = EmbeddedCluster()
@@ -209,7 +209,7 @@ def test_no_shipped_plugin_fails_over_an_object(bad: Any) -> None:
         assert scheduler.decide(informer.snapshot, now).failures == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(bad=worlds(), changed=worlds())
 def test_a_bad_object_hurts_only_itself(bad: Any, changed: Any) -> None:
     """They come, change and go beside a good pod, which is placed each time."""

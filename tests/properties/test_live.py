@@ -186,7 +186,7 @@ def fresh(world: Any) -> Any:
     return live
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(GANGS, st.randoms(use_true_random=True))
 def test_nothing_is_bound_twice_overcommitted_or_lost(gangs: Any, random: Any) -> None:
     world = World(gangs, random, CONF)
@@ -201,7 +201,7 @@ def test_nothing_is_bound_twice_overcommitted_or_lost(gangs: Any, random: Any) -
     assert tables(world.live) == tables(fresh(world))
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(GANGS, st.randoms(use_true_random=True))
 def test_a_scheduler_that_breaks_off_again_and_again_does_no_harm(gangs: Any, random: Any) -> None:
     """Results that cannot be processed, writes that stop half-way: nothing twice, nothing lost."""
@@ -238,7 +238,7 @@ def test_a_status_that_is_refused_for_ever_costs_little_and_stops_nothing(
         assert world.writer.refused.count(place) < 20
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(GANGS, st.randoms(use_true_random=True))
 def test_victims_go_once_and_the_winners_run(gangs: Any, random: Any) -> None:
     world = World(gangs, random, PREEMPTING)

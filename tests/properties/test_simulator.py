@@ -23,7 +23,7 @@ def shortcuts(conf: SchedulerConf) -> Shortcuts:
 
 
 @pytest.mark.parametrize("name", CONFS)
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(st.data())
 def test_the_engine_tells_the_story_of_a_whole_control_plane(name: Any, data: Any) -> None:
     """Same pods on the same nodes at the same seconds, same evictions, same ends."""
@@ -33,7 +33,7 @@ def test_the_engine_tells_the_story_of_a_whole_control_plane(name: Any, data: An
 
 
 @pytest.mark.parametrize("name", CONFS)
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(st.data())
 def test_leaving_out_who_cannot_win_changes_nothing(name: Any, data: Any) -> None:
     """With more jobs, many of them alike: as if every job took part in every cycle."""
@@ -46,7 +46,7 @@ def test_leaving_out_who_cannot_win_changes_nothing(name: Any, data: Any) -> Non
 
 
 @pytest.mark.parametrize("name", CONFS)
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(st.data())
 def test_what_must_hold_after_every_event(name: Any, data: Any) -> None:
     """No node or queue beyond its limit, no gang in part, and an end to every job."""

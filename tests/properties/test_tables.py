@@ -29,7 +29,7 @@ def decide(snapshot: Any) -> Any:
     return Scheduler(CONF, seed=3).decide(snapshot, 0.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(cluster=clusters(), data=st.data())
 def test_objects_may_come_in_any_order(cluster: Any, data: Any) -> None:
     wanted = described(snapshot_of(cluster))
@@ -49,7 +49,7 @@ def test_decisions_do_not_depend_on_the_order_of_arrival(cluster: Any, data: Any
     assert decide(snapshot_of(cluster)) == decide(snapshot_of(mixed))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(first=clusters(), second=clusters(), data=st.data())
 def test_changes_and_deletions_equal_a_fresh_start(first: Any, second: Any, data: Any) -> None:
     """The second cluster replaces objects of the same name; some objects are then deleted."""

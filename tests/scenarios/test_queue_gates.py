@@ -34,7 +34,7 @@ def test_a_wrong_expectation_is_noticed() -> None:
     ("given", "said"),
     [
         ({"SchedulingGatesQueueAdmissions": True}, "did you mean 'SchedulingGatesQueueAdmission'?"),
-        ({"SchedulingGatesQueueAdmission": "yes"}, "wanted true or false, found 'yes'"),
+        ({"SchedulingGatesQueueAdmission": "yes"}, "expected true or false, got 'yes'"),
     ],
 )
 def test_feature_gates_are_checked(given: dict[str, object], said: str) -> None:

@@ -121,6 +121,7 @@ BODIES: Final[tuple[tuple[str, bytes, bytes], ...]] = (
     ("too large", b"application/json", b'{"a": "' + b"x" * (4 << 20) + b'"}'),
 )  # fmt: skip
 """Name, content type and content."""
+_SMALL: Final = 10_000
 ZIPPED: Final = gzip.compress(b" " * (8 << 20))
 
 
@@ -170,6 +171,15 @@ def attacks(path: str, method: str, base: Sent) -> Iterator[tuple[str, Sent]]:
             )
     zipped = b"Content-Type: application/json\r\nContent-Encoding: gzip"
     yield "a bomb", replace(writes, head=zipped, body=ZIPPED)
+
+
+def small_bodies(path: str, method: str, base: Sent) -> Iterator[tuple[str, Sent]]:
+    """Yield the attacks that reach what is behind a route whose server stands all others."""
+    right = replace(base, path=path, method=method)
+    yield "as it should be", right
+    for name, kind, body in BODIES:
+        if len(body) < _SMALL:
+            yield name, replace(right, head=b"Content-Type: " + kind, body=body)
 
 
 def send(port: int, request: Sent, tls: ssl.SSLContext | None = None) -> tuple[int, bytes]:

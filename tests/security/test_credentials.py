@@ -170,5 +170,5 @@ def test_odd_values_of_a_kubeconfig_are_named(
     content["clusters"][0]["cluster"] |= cluster
     file.write_text(yaml.safe_dump(content))
     field = next(iter({**cluster, **{key: 1 for key in user if key != "exec"}}))
-    with pytest.raises(InputError, match=rf"{field}: wanted"):
+    with pytest.raises(InputError, match=rf"{field}: expected"):
         load_connection(str(file))

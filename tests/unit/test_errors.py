@@ -31,27 +31,27 @@ from pumice.errors import (
 )
 
 SAID = {
-    "wanted a list, found 5": InputError(wanted="a list", found=5),
-    "f.yaml: spec.x: wanted a list, found nothing (try y)": ScenarioError(
+    "expected a list, got 5": InputError(wanted="a list", found=5),
+    "f.yaml: spec.x: expected a list, got nothing (try y)": ScenarioError(
         wanted="a list", field="spec.x", file="f.yaml", hint="try y"
     ),
-    "f.yaml:3: Pod p: spec: wanted a mapping, found []": ManifestError(
+    "f.yaml:3: Pod p: spec: expected a mapping, got []": ManifestError(
         wanted="a mapping", found=[], field="spec", file="f.yaml:3", subject="Pod p"
     ),
-    "c.conf: line 4: actions: wanted a text, found 1": ConfError(
+    "c.conf: line 4: actions: expected a text, got 1": ConfError(
         [Problem(wanted="a text", found=1, field="actions", line=4)], file="c.conf"
     ),
-    "2 problems in the configuration\n  wanted a, found 1\n  line 2: wanted b, found 2 (c)": (
+    "2 problems in the configuration\n  expected a, got 1\n  line 2: expected b, got 2 (c)": (
         ConfError([Problem(wanted="a", found=1), Problem(wanted="b", found=2, line=2, hint="c")])
     ),
-    "out.csv: wanted a file that can be written, found No space left on device (free some space "
+    "out.csv: expected a file that can be written, got No space left on device (free some space "
     "and try again)": OutputError(28, "No space left on device", "out.csv"),
     "plugin 'gang': cannot be used": PluginError("gang", problem="cannot be used"),
     "plugin 'gang', hook 'score_node': there is no such hook; did you mean 'score_nodes'?": (
         UnknownHookError("gang", "score_node", "score_nodes")
     ),
     "plugin 'gang', hook 'x': there is no such hook": UnknownHookError("gang", "x"),
-    "plugin 'drf', hook 'score_nodes': wanted float64, found 'int8'": BadHookResultError(
+    "plugin 'drf', hook 'score_nodes': expected float64, got 'int8'": BadHookResultError(
         "drf", "score_nodes", wanted="float64", found="int8"
     ),
     "http://x/y: no answer in time": HttpError("http://x/y", "no answer in time"),
@@ -85,7 +85,7 @@ def test_every_error_is_a_pumice_error(said: Any) -> None:
 
 
 def test_an_absent_value_differs_from_a_null() -> None:
-    assert str(InputError(wanted="x", found=None)) == "wanted x, found null"
+    assert str(InputError(wanted="x", found=None)) == "expected x, got null"
     assert InputError(wanted="x").found is ABSENT
 
 
@@ -94,7 +94,7 @@ def test_a_long_value_is_cut() -> None:
 
 
 def test_a_value_that_python_does_not_print_is_described() -> None:
-    assert str(QuantityError(wanted="x", found=10**5000)) == "wanted x, found a very large int"
+    assert str(QuantityError(wanted="x", found=10**5000)) == "expected x, got a very large int"
 
 
 def test_a_conf_error_shows_its_first_problem_as_its_own() -> None:
@@ -134,5 +134,5 @@ def test_no_message_is_longer_than_a_screen_or_two(error: PumiceError) -> None:
 
 def test_what_is_wanted_is_read_after_a_long_place() -> None:
     error = InputError(wanted="a list", found=5, field=LONG, file="f.yaml")
-    assert str(error).endswith("… (1,999,500 more characters): wanted a list, found 5")
+    assert str(error).endswith("… (1,999,500 more characters): expected a list, got 5")
     assert str(error).startswith("f.yaml: xxx")

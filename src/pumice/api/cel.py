@@ -69,7 +69,7 @@ class Selector(NamedTuple):
             return answer
         if found.type().name() == "ERROR":
             raise SelectorError(_plain(str(answer)))
-        raise SelectorError(f"wanted true or false, found {answer!r:.60}")
+        raise SelectorError(f"expected true or false, got {answer!r:.60}")
 
 
 def device_value(driver: str, device: BasicDevice) -> Mapping[str, Any]:
@@ -95,7 +95,7 @@ def compiled(expression: str) -> Selector:
     """
     size = len(expression.encode())
     if size > LONGEST:
-        raise SelectorError(f"the expression is {size} bytes long, wanted at most {LONGEST}")
+        raise SelectorError(f"the expression is {size} bytes long; expected at most {LONGEST}")
     if _cost(expression) > _COSTLIEST:
         raise SelectorError("the expression may cost too much")
     try:
@@ -104,7 +104,7 @@ def compiled(expression: str) -> Selector:
         raise SelectorError(_plain(str(error))) from None
     if program.return_type().name() not in ("BOOL", "DYN"):
         found = program.return_type().name().lower()
-        raise SelectorError(f"wanted an expression that is true or false, found one of {found}")
+        raise SelectorError(f"expected an expression that is true or false, got one of {found}")
     domains = {(field, one or other) for field, one, other in _DOMAIN.findall(expression)}
     return Selector(expression, program, tuple(sorted(domains)))
 
@@ -167,13 +167,13 @@ def _lenient_semver(text: str, normalize: bool) -> Value:  # noqa: FBT001  as ex
 
 def _nano(value: Value) -> int:
     if _QUANTITY not in value:
-        raise ValueError("wanted a quantity")
+        raise ValueError("expected a quantity")
     return int(value[_QUANTITY])
 
 
 def _release(value: Value) -> list[int]:
     if _SEMVER not in value:
-        raise ValueError("wanted a semantic version")
+        raise ValueError("expected a semantic version")
     return [int(part) for part in value[_SEMVER].partition("-")[0].split(".")]
 
 
@@ -188,7 +188,7 @@ def _order(value: Value) -> Any:
 
 def _compare(one: Value, other: Value) -> int:
     if one.keys() != other.keys():
-        raise ValueError("wanted two quantities or two semantic versions")
+        raise ValueError("expected two quantities or two semantic versions")
     left, right = _order(one), _order(other)
     return int(left > right) - int(left < right)
 

@@ -85,6 +85,7 @@ SWITCHES: Final = (
     Switch("enabledSubJobOrder", "which part of a job goes first"),
     Switch("enabledHyperNodeGradient", "the order in which network domains are tried"),
 )
+_STRICT: Final = "strict"
 _KEYS: Final = ("actions", "tiers", "configurations", "metrics")
 _ACTIONS: Final = 'actions separated by commas, such as "enqueue, allocate"'
 _MOST_ENTRIES: Final = 1000
@@ -117,6 +118,8 @@ class Tier(msgspec.Struct, frozen=True):
     """Plugins that are asked together, before those of the next tier."""
 
     plugins: tuple[PluginConf, ...]
+    is_strict: bool = False
+    """Whether victims are those that all plugins of this tier permit, and nobody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +236,8 @@ class _ConfReader(YamlReader):
         return tuple(tiers)
 
     def tier(self, node: yaml.Node, path: str) -> Tier:
-        entries = self.known_entries(node, path, ("plugins",))
+        entries = self.known_entries(node, path, ("plugins", "victims"))
+        is_strict = self.is_strict(entries.pop("victims", None), path)
         entry = entries.get("plugins")
         if entry is None:
             if not entries and (self.is_null(node) or isinstance(node, yaml.MappingNode)):
@@ -251,7 +255,16 @@ class _ConfReader(YamlReader):
                 found=Words("both"),
                 hint="move one of them to another tier",
             )
-        return Tier(plugins)
+        return Tier(plugins, is_strict=is_strict)
+
+    def is_strict(self, entry: Entry | None, path: str) -> bool:
+        if entry is None:
+            return False
+        value = self.value(entry.node, f"{path}.victims")
+        if value != _STRICT:
+            hint = "leave the key out for Volcano's rule"
+            self.note(entry.line, f"{path}.victims", _STRICT, found=value, hint=hint)
+        return value == _STRICT
 
     def plugin(self, node: yaml.Node, path: str) -> PluginConf | None:
         if not isinstance(node, yaml.MappingNode):

@@ -23,19 +23,21 @@ def check_names(
     Arguments for an action that does not exist are only ignored: nothing would run otherwise.
     """
     problems = [
-        _unknown("an action", name, actions, line=conf.actions_line, path="actions")
+        _unknown("a known action", name, actions, line=conf.actions_line, path="actions")
         for name in conf.actions
         if name not in actions
     ]
     problems += [
-        _unknown("a plugin", plugin.name, plugins, line=plugin.line, path=plugin.path, hint=_OWN)
+        _unknown(
+            "a known plugin", plugin.name, plugins, line=plugin.line, path=plugin.path, hint=_OWN
+        )
         for tier in conf.tiers
         for plugin in tier.plugins
         if plugin.name not in plugins
     ]
     problems += [
         _unknown(
-            "an action",
+            "a known action",
             name,
             actions,
             line=conf.configuration_lines.get(name, 0),

@@ -199,6 +199,8 @@ class Decisions(msgspec.Struct):
     """Pod to the annotations by which its node is to be locked before its bind."""
     released_claims: list[str] = msgspec.field(default_factory=list)
     """Resource claims whose devices are to be freed: only a waiting pod has them."""
+    stored: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
+    """ConfigMap to the data that plugins keep in it for schedulers to come."""
     volumes: dict[str, BindVolumes] = msgspec.field(default_factory=dict)
     """Pod of ``binds`` to the claims that must be bound before it."""
     evictions: list[str] = msgspec.field(default_factory=list)

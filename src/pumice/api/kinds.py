@@ -286,7 +286,7 @@ class Kinds:
         version, kind = manifest.get("apiVersion"), manifest.get("kind")
         if not (version and isinstance(version, str) and kind and isinstance(kind, str)):
             raise RejectedError(
-                str(kind or "object"), problem="wanted apiVersion and kind, found neither or one"
+                str(kind or "object"), problem="expected apiVersion and kind, got neither or one"
             )
         group, slash, _ = version.partition("/")
         return self._by_name.get(f"{kind}.{group}" if slash else kind) or self.learn(

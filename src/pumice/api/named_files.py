@@ -63,17 +63,27 @@ def named_manifests(
 ) -> list[Root]:
     """Read a file that a scenario names in `objectsFrom`; ``scenario`` is None for a text.
 
+    It holds manifests or a snapshot.
+
     Raises:
-        InputError: it cannot be read or holds something else than manifests; raised as ``error``.
+        InputError: it cannot be read or holds something else; raised as ``error``.
     """
     file = _plain_file(scenario, name, error)
     with _unquoted(error, str(file)):
         roots = load_roots(file)
     for root in roots:
-        if not _are_manifests(root.content):
+        if not (_are_manifests(root.content) or is_snapshot(root.content)):
             where = f"{root.file}:{root.line}"
             raise error(wanted="manifests with kind and metadata", found=_SOMETHING, file=where)
     return roots
+
+
+def is_snapshot(content: Any) -> bool:
+    """Return whether a value is a snapshot of a cluster: a scenario whose objects are a list."""
+    has_objects = isinstance(content, dict) and "kind" not in content and "objects" in content
+    return (
+        has_objects and isinstance(content["objects"], list) and _are_manifests(content["objects"])
+    )
 
 
 def named_conf(

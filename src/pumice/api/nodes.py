@@ -1,15 +1,17 @@
 """Nodes and their place in the cluster: Node, HyperNode, Numatopology.
 
-Read by the cache and the testing builders. Types only.
+Read by the cache and the testing builders. Types, and when a node is locked.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import msgspec
 
 from pumice.api.meta import Condition, KubeObject, LabelSelector, Part, ResourceList
 from pumice.api.pods import TaintEffect
 from pumice.api.quantity import check_amounts
+from pumice.api.times import epoch
+from pumice.errors import InputError
 
 
 class Taint(Part):
@@ -141,3 +143,15 @@ class Numatopology(KubeObject):
     API_VERSION: ClassVar[str] = "nodeinfo.volcano.sh/v1alpha1"
 
     spec: NumatopologySpec = NumatopologySpec()
+
+
+LOCK_LASTS: Final = 300.0
+"""Seconds after which the lock of a node was forgotten; its device plugin removes it sooner."""
+
+
+def is_locked(since: str, now: float) -> bool:
+    """Return whether a node is locked by an annotation with this time; without one it is not."""
+    try:
+        return bool(since) and now - epoch(since) <= LOCK_LASTS
+    except InputError:
+        return False

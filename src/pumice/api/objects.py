@@ -243,7 +243,7 @@ def _unknown_type(mapping: Any, source: str, beside: Sequence[str]) -> ManifestE
     versions = [known for known, name in KINDS if name == kind]
     field = "apiVersion" if versions else "kind"
     return ManifestError(
-        wanted=f"{kind} of {' or '.join(versions)}" if versions else "a kind known to Pumice",
+        wanted=f"{kind} of {' or '.join(versions)}" if versions else "a known kind",
         found=f"{kind} of {version}",
         field=field,
         file=source,

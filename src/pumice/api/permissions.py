@@ -84,6 +84,9 @@ _EVENTS: Final = (
 
 DEVICE_CONFIGS: Final = ("hami-scheduler-device", "volcano-vgpu-device-config")
 """The names that the device plugins give their ConfigMap."""
+STATES: Final = ("pumice-fairshare",)
+"""ConfigMaps in which plugins keep their state, in the namespace of the scheduler."""
+_STATE: Final = "fairshare keeps what was used"
 _DEVICES: Final = "deviceshare reads MIG geometries and Ascend chips"
 
 SCHEDULER: Final = Component(
@@ -122,7 +125,11 @@ SCHEDULER: Final = Component(
         ),
         *_EVENTS,
     ),
-    at_home=_lease("volcano"),
+    at_home=(
+        *_lease("volcano"),
+        grant("", "configmaps", "create", unseen=_STATE),
+        grant("", "configmaps", "get patch", names=STATES, unseen=_STATE),
+    ),
 )
 
 SHADOW: Final = Component(

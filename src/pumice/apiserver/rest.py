@@ -63,7 +63,7 @@ class Request:
         except InputError as error:
             raise RequestError(400, f"the body cannot be read: {error}") from None
         if len(documents) != 1:
-            raise RequestError(400, f"wanted one object, found {len(documents)}")
+            raise RequestError(400, f"expected one object, got {len(documents)}")
         return documents[0]
 
     def manifest(self) -> Manifest:
@@ -74,7 +74,7 @@ class Request:
         """
         content = self.content()
         if not isinstance(content, dict):
-            raise RequestError(400, f"wanted an object, found {type(content).__name__}")
+            raise RequestError(400, f"expected an object, got {type(content).__name__}")
         return content
 
     def patch_type(self) -> PatchType:
@@ -85,7 +85,7 @@ class Request:
         """
         found = write_verbs.PATCHES.get(self.content_type.partition(";")[0].strip())
         if found is None:
-            problem = f"wanted one of {', '.join(write_verbs.PATCHES)}, found {self.content_type}"
+            problem = f"expected one of {', '.join(write_verbs.PATCHES)}, got {self.content_type}"
             raise RequestError(415, problem)
         return found
 
@@ -349,7 +349,7 @@ def _version(query: Mapping[str, str]) -> str:
 def _number(query: Mapping[str, str], name: str) -> int:
     text = query.get(name) or "0"
     if not (text.isdecimal() and text.isascii() and len(text) <= _LONGEST_NUMBER):
-        raise RequestError(400, f"wanted a number as {name}, found '{text:.40}'")
+        raise RequestError(400, f"expected a number as {name}, got '{text:.40}'")
     return int(text)
 
 

@@ -54,7 +54,7 @@ def _label_rule(term: str) -> Callable[[dict[str, str]], bool]:
     if found := _KEY.match(term):
         absent, key = bool(found[1]), found[2]
         return lambda labels: (key in labels) != absent
-    raise RequestError(400, f"unable to parse requirement: wanted a selector, found '{term}'")
+    raise RequestError(400, f"unable to parse requirement: expected a selector, got '{term}'")
 
 
 def field_selector(text: str) -> Selector:
@@ -67,7 +67,7 @@ def field_selector(text: str) -> Selector:
     for term in _terms(text):
         found = re.match(r"^([\w./-]+)\s*(==|=|!=)\s*(.*)$", term)
         if found is None:
-            raise RequestError(400, f"invalid selector: wanted field=value, found '{term}'")
+            raise RequestError(400, f"invalid selector: expected field=value, got '{term}'")
         rules.append((found[1], found[2] != "!=", found[3]))
     return lambda manifest: all(
         (_field(manifest, path) in ({value, ""} if path == _ABOUT else {value})) is equal

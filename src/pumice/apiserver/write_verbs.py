@@ -159,7 +159,7 @@ def delete(
     wanted = options.get("preconditions") or {}
     propagation = options.get("propagationPolicy") or "Background"
     if propagation not in ("Background", "Foreground", "Orphan"):
-        problem = f"propagationPolicy: wanted Background, Foreground or Orphan, found {propagation}"
+        problem = f"propagationPolicy: expected Background, Foreground or Orphan, got {propagation}"
         raise RejectedError(kind, namespace, name, problem)
     if options.get("orphanDependents"):
         propagation = "Orphan"
@@ -169,7 +169,7 @@ def delete(
         version = wanted.get("resourceVersion")
         found = cluster.get(kind, namespace, name)["metadata"]["resourceVersion"]
         if version and version != found:
-            problem = f"wanted resourceVersion {version}, found {found}"
+            problem = f"expected resourceVersion {version}, got {found}"
             raise ConflictError(kind, namespace, name, problem)
         cluster.delete(
             kind,
@@ -188,7 +188,7 @@ def bind(cluster: EmbeddedCluster, path: ResourcePath, binding: Manifest) -> Non
     read = typed(binding, "v1.Binding")
     node = read["target"].get("name")
     if not node:
-        raise RequestError(400, "wanted a binding with the name of a node as target, found none")
+        raise RequestError(400, "expected a binding with the name of a node as target, got none")
     metadata = read["metadata"]
     annotations, uid = metadata.get("annotations") or {}, metadata.get("uid") or ""
     cluster.bind(path.namespace, path.name, node, annotations, uid=uid)
@@ -232,7 +232,7 @@ def rescale(cluster: EmbeddedCluster, path: ResourcePath, scale: Manifest) -> Ma
     scale_of(cluster, path)
     replicas = typed(scale, "autoscaling.Scale")["spec"].get("replicas", 0)
     if replicas < 0:
-        raise RequestError(400, f"wanted a number of replicas, found {replicas!r}")
+        raise RequestError(400, f"expected a number of replicas, got {replicas!r}")
     changes: Any = replicas
     for part in reversed(_scale_places(cluster, path.kind)["specReplicasPath"].split(".")):
         changes = {part: changes}
@@ -256,10 +256,10 @@ def _settle_head(path: ResourcePath, manifest: Manifest) -> None:
     manifest.setdefault("kind", kind.kind)
     if (manifest["apiVersion"], manifest["kind"]) != (kind.api_version, kind.kind):
         found = f"{manifest['kind']} of {manifest['apiVersion']}"
-        raise RequestError(400, f"wanted a {kind.kind} of {kind.api_version}, found a {found}")
+        raise RequestError(400, f"expected a {kind.kind} of {kind.api_version}, got a {found}")
     metadata = manifest.setdefault("metadata", {})
     if not isinstance(metadata, dict):
-        raise RequestError(400, "wanted metadata as a mapping")
+        raise RequestError(400, "expected metadata as a mapping")
     typed(metadata, "meta.ObjectMeta")
     wanted = {"name": path.name, "namespace": path.namespace}
     for key, value in wanted.items():

@@ -16,7 +16,7 @@ from pumice.api.annotations import GROUP_NAME, QUEUE_GATE, WAITING_CAUSE, WAITIN
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.devices import ClaimReservation
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
-from pumice.api.kinds import POD_GROUP, QUEUE, Manifest
+from pumice.api.kinds import CONFIG_MAP, POD_GROUP, QUEUE, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
@@ -71,12 +71,14 @@ class Binder:
         write_conditions: bool = True,
         write_events: bool = True,
         clock: Callable[[], float] | None = None,
+        on_failure: Callable[[], None] | None = None,
     ) -> None:
         """Make one.
 
         ``known`` returns objects without asking the cluster, ``waits`` whether a pod still has
         no place.  Without ``write_conditions`` no condition shows why pods wait, without
         ``write_events`` no event tells what happened.  ``clock`` measures how long answers take.
+        ``on_failure`` is called once the result of a failed write can be drained, on any thread.
         """
         self._cluster = cluster
         self._writer: Writer = writer or DirectWriter(cluster)
@@ -85,11 +87,14 @@ class Binder:
         self._source = source
         self._write_conditions = write_conditions
         self._clock = clock or cluster.now
+        self._on_failure = on_failure
         self._binds = BindWrites(self._writer, self._known, cluster.now)
         self._reported: deque[WriteResult] = deque()
         self._underway: set[tuple[str, str, str]] = set()
         self._statuses = StatusWrites(self._clock)
         self._deferred: dict[str, _WaitingStatus] = {}
+        self._stored: dict[str, Mapping[str, str]] = {}
+        """Data of ConfigMaps as last written."""
         self._evicted: dict[str, tuple[Pod, str]] = {}
         """Leaving pods as they were, since they may be gone when the answer arrives."""
         self.written_groups: dict[str, tuple[PodGroupStatus, dict[str, str]]] = {}
@@ -114,6 +119,8 @@ class Binder:
             self._evict(pod, decisions.evicted_by.get(pod, ""))
         for claim in decisions.released_claims:
             self._binds.release(claim)
+        for config_map, data in decisions.stored.items():
+            self._store(config_map, data)
         for pod in decisions.opened_gates:
             self._remove_gate(pod)
         for group, state in decisions.pod_groups.items():
@@ -208,6 +215,8 @@ class Binder:
 
         def report(error: ClusterError | None) -> None:
             append(WriteResult(what, key, uid, error, node, clock() - started))
+            if error is not None and self._on_failure is not None:
+                self._on_failure()
 
         return report
 
@@ -226,6 +235,21 @@ class Binder:
         }
         self._underway.add(("evict", pod, known.metadata.uid))
         self._submit("evict", arguments, Lane.EVICT, WriteResult("evict", pod, known.metadata.uid))
+
+    def _store(self, config_map: str, data: Mapping[str, str]) -> None:
+        namespace, _, name = config_map.partition("/")
+        self._stored[config_map] = data
+        place = {"kind": CONFIG_MAP, "namespace": namespace, "name": name}
+        arguments = {**place, "patch": {"data": data}}
+        self._submit("patch", arguments, Lane.STATUS, WriteResult("state", config_map, ""))
+
+    def _make_store(self, config_map: str) -> None:
+        namespace, _, name = config_map.partition("/")
+        metadata = {"namespace": namespace, "name": name}
+        parts = {"metadata": metadata, "data": self._stored[config_map]}
+        manifest = {"apiVersion": "v1", "kind": CONFIG_MAP, **parts}
+        result = WriteResult("new state", config_map, "")
+        self._submit("create", {"manifest": manifest}, Lane.STATUS, result)
 
     def _remove_gate(self, pod: str) -> None:
         known = self._known("Pod", pod)
@@ -344,6 +368,10 @@ class Binder:
                 self._events.evicted(pod, self._known(POD_GROUP, group), action)
         elif result.what in _STATUS_OF:
             self._after_status(result)
+        elif result.what == "state" and isinstance(error, NotFoundError):
+            self._make_store(key)
+        elif result.what in ("state", "new state") and error is not None:
+            _log.warning("state of plugins cannot be written", config_map=key, why=error)
 
     def _after_bind(self, result: WriteResult) -> None:
         error, pod = result.error, self._known("Pod", result.key)

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from pumice import logs
-from pumice.api.node_locks import is_locked
-from pumice.api.nodes import Node
+from pumice.api.nodes import Node, is_locked
 from pumice.api.times import rfc3339_micro
 from pumice.binder.claim_writes import Known
 from pumice.cluster.base import Lane, Write, Writer

@@ -18,6 +18,7 @@ from pumice.errors import ManifestError
 
 if TYPE_CHECKING:
     from pumice.api.conf import Problem, SchedulerConf
+    from pumice.diagnosis.cluster_state import ClusterState
     from pumice.framework.arguments import ArgumentRow
 
 
@@ -33,19 +34,36 @@ def config() -> None:
 @config.command("check")
 @click.argument(
     "file",
-    metavar="FILE|-",
+    metavar="[FILE|-]",
+    required=False,
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+)
+@click.option(
+    "--cluster",
+    "files",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="The cluster that it is for: manifests, a dump or a snapshot, a file or a folder; may be "
+    "given several times. Without FILE, its configuration is checked.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
 @plugin_option
 @output_option
 @click.pass_context
 def check(
-    ctx: click.Context, *, file: Path, strict: bool, plugins: PluginSources, output: str
+    ctx: click.Context,
+    *,
+    file: Path | None,
+    files: tuple[Path, ...],
+    strict: bool,
+    plugins: PluginSources,
+    output: str,
 ) -> None:
     """Show what a scheduler would refuse or warn about.
 
-    Also shows which plugins decide what.
+    Also shows which plugins decide what. With --cluster, queues, priorities and nodes are looked
+    at together with it, and each warning has the smallest change that helps.
 
     FILE may be a scenario, which has its configuration inside; - reads standard input. Exits with 1
     if a scheduler would refuse FILE.
@@ -54,10 +72,17 @@ def check(
     from pumice.framework.conf_check import errors_of
     from pumice.framework.registry import deciding_order
 
-    text, source = _conf_text(file)
+    if file is None and not files:
+        raise click.UsageError("nothing to check; name a configuration, or a --cluster that has it")
+    world = _cluster(files)
+    text, source = _conf_text(file) if file is not None else (world.conf, world.conf_source)
     conf = read_conf(text)
     problems = conf_problems(conf, plugins)
     errors = errors_of(problems)
+    if files and not errors:
+        from pumice.diagnosis.conf_in_cluster import check_in_cluster
+
+        problems += check_in_cluster(conf, all_plugins(plugins), world)
     deciding = [] if errors else deciding_order(conf, all_plugins(plugins))
     if output == "table":
         _print_check(source, conf, problems, deciding)
@@ -99,7 +124,7 @@ def show_plugin(*, name: str, plugins: PluginSources, output: str) -> None:
     if name not in known:
         near = nearest(name, known)
         hint = f"did you mean '{near}'?" if near else "see 'pumice plugin list'"
-        raise click.UsageError(f"no plugin is named '{name}'; {hint}")
+        raise click.UsageError(f"unknown plugin '{name}'; {hint}")
     text = _description(known[name])
     hooks = [
         (hook.name, hook.volcano, hook.switch, hook.rule.words)
@@ -113,6 +138,14 @@ def show_plugin(*, name: str, plugins: PluginSources, output: str) -> None:
     named = [dict(zip(("name", "volcano", "switch", "rule"), hook, strict=True)) for hook in hooks]
     shown = [asdict(row) for row in arguments]
     print_data({"name": name, "text": text, "hooks": named, "arguments": shown}, output)
+
+
+def _cluster(files: Sequence[Path]) -> ClusterState:
+    """Read the cluster that a configuration is for."""
+    from pumice.diagnosis.cluster_state import ClusterState
+    from pumice.diagnosis.sources import load_world
+
+    return load_world(files, None, None) if files else ClusterState(objects=(), now=0.0)
 
 
 def _conf_text(file: Path) -> tuple[str, str]:

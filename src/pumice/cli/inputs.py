@@ -168,12 +168,12 @@ def with_expectations(scenario: Scenario, file: Path) -> Scenario:
         ScenarioError: the file holds something else.
     """
     from pumice.api.manifests import load_values
-    from pumice.scenarios.scenario import expectations_from
+    from pumice.scenarios.expectations import expectations_from
 
     cycles, expect = expectations_from(file, {"expect": _only(load_values(file))})
-    if not expect:
+    if not any(expect):
         raise ScenarioError(wanted="expectations", field="expect", file=str(file))
-    return replace(scenario, cycles=cycles, expect=expect)
+    return replace(scenario, cycles=cycles or len(expect), expect=expect)
 
 
 def hold_manifests(source: Path) -> bool:

@@ -91,8 +91,8 @@ class Line:
 
     def __str__(self) -> str:
         where = "".join(f"{part}: " for part in (self.object, self.field) if part)
-        found_text = f"found {_shown(self.found)}, " if self.found is not None else ""
-        problem = f"{found_text}wanted {self.wanted}" if self.wanted else self.message
+        got = f"got {_shown(self.found)}, " if self.found is not None else ""
+        problem = f"{got}expected {self.wanted}" if self.wanted else self.message
         line = f"{self.file}:{self.line}: {where}{problem}"
         return line.encode("utf-8", "backslashreplace").decode()  # half a character, too
 
@@ -183,7 +183,7 @@ def _documents(paths: Iterable[str]) -> Iterator[Any]:
             if line.isdigit() and file:
                 yield Line(file, int(line), "", "", error.found, error.wanted, str(error))
             else:
-                sentence = f"{error.found}; wanted {error.wanted}"
+                sentence = f"{error.found}; expected {error.wanted}"
                 yield Line(error.file or path, 1, "", "", error.found, "", sentence)
 
 

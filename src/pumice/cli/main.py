@@ -47,6 +47,7 @@ COMMANDS = {
     "demo": LazyCommand("demo.command:demo", "Play a short demo story."),
     "doctor": LazyCommand("doctor:doctor", "Check a cluster and suggest fixes."),
     "explain": LazyCommand("explain:explain", "Explain why a job waits, and what helps."),
+    "fairshare": LazyCommand("fairshare:fairshare", "Show who used how much lately."),
     "lint": LazyCommand("lint:lint", "Check files as a cluster's admission would."),
     "plugin": LazyCommand("config:plugin", "List and describe plugins."),
     "run": LazyCommand("run:run", "Run one scenario and print its decisions."),
@@ -175,9 +176,9 @@ def _reader_left() -> bool:
 def _file_trouble(error: OSError | UnicodeError) -> str:
     """Describe in one sentence what failed with a file or a disk."""
     if isinstance(error, UnicodeError):
-        return f"wanted UTF-8 text, found something else ({error})"
+        return f"expected UTF-8 text, got something else ({error})"
     place = f"{error.filename}: " if error.filename else ""
-    return f"{place}wanted a usable file, found '{error.strerror or error}'"
+    return f"{place}expected a usable file, got '{error.strerror or error}'"
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

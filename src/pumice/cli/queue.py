@@ -99,7 +99,7 @@ def _print(found: Mapping[str, Any], say: Callable[[str], str]) -> None:
 
 def _print_without_pods(found: Mapping[str, str], say: Callable[[str], str]) -> None:
     if found:
-        print_heading("Jobs that wait for their pods")
+        print_heading("Jobs waiting for their pods")
         print_rows(("job", "why"), [(say(job), say(why)) for job, why in found.items()])
 
 

@@ -52,13 +52,13 @@ def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not _is_seed(first) or (dash and not _is_seed(last)):
-            raise click.BadParameter(f"wanted numbers such as 7, 1,2,5 or 0-9, found {text!r}")
+            raise click.BadParameter(f"expected numbers such as 7, 1,2,5 or 0-9, got {text!r}")
         several = range(int(first), int(last if dash else first) + 1)
         if len(found) + len(several) > _MOST_SEEDS:
-            raise click.BadParameter(f"wanted at most {_MOST_SEEDS:,} seeds, found {text!r}")
+            raise click.BadParameter(f"expected at most {_MOST_SEEDS:,} seeds, got {text!r}")
         found += several
     if not found:
-        raise click.BadParameter(f"wanted at least one seed, found {text!r}")
+        raise click.BadParameter(f"expected at least one seed, got {text!r}")
     return tuple(found)
 
 

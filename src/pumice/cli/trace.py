@@ -50,8 +50,10 @@ def _seconds(_ctx: click.Context, param: click.Parameter, text: str | None) -> f
     try:
         return parse_duration(text)
     except InputError:
-        wanted = 'wanted a duration such as "90s", "36h" or "1h30m", days such as "2d", or seconds'
-        raise click.BadParameter(f"{wanted}, found {text!r}", param=param) from None
+        wanted = (
+            'expected a duration such as "90s", "36h" or "1h30m", days such as "2d", or seconds'
+        )
+        raise click.BadParameter(f"{wanted}, got {text!r}", param=param) from None
 
 
 @click.group()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,16 +20,17 @@ from pumice.cli.options import (
     conf_option,
     output_option,
     plugin_option,
-    runtime_option,
     world_options,
 )
-from pumice.cli.printing import print_data, print_rows
+from pumice.cli.printing import print_data
+from pumice.cli.signoff import Signing, print_breaches, print_signoff, print_table, signing_options
 from pumice.cli.terminal import echo, print_heading, print_text, sentence
 from pumice.errors import InputError
 
 if TYPE_CHECKING:
     from pumice.diagnosis.changes import Change
     from pumice.diagnosis.cluster_state import ClusterState
+    from pumice.diagnosis.played import Terms
     from pumice.diagnosis.whatif import Answer, JobAnswer, Question
 
 
@@ -85,10 +86,12 @@ _SHOWN = 20
     help="What if all changes of a list were made, JSON or YAML, as explain -o json gives them; "
     "- reads the input.",
 )
-@runtime_option
+@signing_options
 @plugin_option
 @output_option
+@click.pass_context
 def whatif(
+    ctx: click.Context,
     *,
     source: ClusterInput,
     job: str,
@@ -98,7 +101,7 @@ def whatif(
     removed: tuple[str, ...],
     drained: tuple[str, ...],
     lists: tuple[Path, ...],
-    default_runtime: float | None,
+    signing: Signing,
     plugins: PluginSources,
     output: str,
 ) -> None:
@@ -115,6 +118,7 @@ def whatif(
         setting_from_text,
     )
 
+    bounds = signing.conditions
     world = read_world(source, plugins)
     makers: list[Callable[[ClusterState], Change]] = [
         *(partial(_listed, path=path) for path in lists),
@@ -130,12 +134,23 @@ def whatif(
             "or --new-conf"
         )
     changes = made_in_turn(world, makers)
-    answer = _answer(world, _question(job, changes, default_runtime, world.now))
+    # a job alone is asked about for itself; with conditions it is a change like any other
+    signs = bool(makers or bounds)
+    answer = _answer(world, _question(job, changes, signing.terms(), world.now, signs=signs))
+    _report(answer, signing, output)
+    end_if_plugins_failed(world)
+    if signing.breaches(answer.signoff):
+        ctx.exit(1)
+
+
+def _report(answer: Answer, signing: Signing, output: str) -> None:
+    breaches = signing.breaches(answer.signoff)
     if output == "table":
         _print(answer)
+        print_breaches(breaches)
     else:
-        print_data(answer.to_dict(), output)
-    end_if_plugins_failed(world)
+        asked = {"breaches": breaches} if signing.conditions else {}
+        print_data(answer.to_dict() | asked, output)
 
 
 def _named(option: str, make: Callable[[ClusterState], Change]) -> Callable[[ClusterState], Change]:
@@ -209,14 +224,18 @@ def _new_job(file: Path, now: float) -> list[Manifest]:
 
 
 def _question(
-    job: str, changes: list[Change], default_runtime: float | None, now: float
+    job: str, changes: list[Change], terms: Terms, now: float, *, signs: bool
 ) -> Question:
     from pumice.diagnosis.whatif import Question
 
-    if job and Path(job).is_file():
-        new = _new_job(Path(job), now)
-        return Question(new_job=new, changes=changes, default_runtime_s=default_runtime)
-    return Question(job=job, changes=changes, default_runtime_s=default_runtime)
+    is_file = bool(job) and Path(job).is_file()
+    return Question(
+        job="" if is_file else job,
+        new_job=_new_job(Path(job), now) if is_file else (),
+        changes=changes,
+        signs_off=signs,
+        **vars(terms),
+    )
 
 
 def _print(answer: Answer) -> None:
@@ -230,6 +249,8 @@ def _print(answer: Answer) -> None:
         _print_storm(answer.storm)
     if answer.job is not None:
         _print_job(answer.job)
+    if answer.signoff is not None:
+        print_signoff(answer.signoff)
     if answer.changes:
         _print_differences(answer)
     _print_waiting(answer)
@@ -252,10 +273,10 @@ def _print_differences(answer: Answer) -> None:
     )
     if answer.jobs:
         print_heading(f"Jobs, {when}")
-        _rows(("job", "before", "after"), [(e.job, e.before, e.after) for e in answer.jobs])
+        print_table(("job", "before", "after"), [(e.job, e.before, e.after) for e in answer.jobs])
     if answer.pods:
         print_heading("Pods" if answer.settled else f"Pods, {when}")
-        _rows(("pod", "before", "after"), [(pod, *both) for pod, both in answer.pods.items()])
+        print_table(("pod", "before", "after"), [(pod, *both) for pod, both in answer.pods.items()])
     if answer.queues:
         print_heading("In use by queue" if answer.settled else f"In use by queue, {when}")
         rows = [
@@ -263,7 +284,7 @@ def _print_differences(answer: Answer) -> None:
             for queue, amounts in answer.queues.items()
             for resource, (a, b) in amounts.items()
         ]
-        _rows(("queue", "before", "after"), rows)
+        print_table(("queue", "before", "after"), rows)
 
 
 def _print_waiting(answer: Answer) -> None:
@@ -273,7 +294,7 @@ def _print_waiting(answer: Answer) -> None:
     rows = [(job, why) for job, why in answer.waiting.items() if job != asked]
     if rows:
         print_heading("Jobs that still wait" if answer.changes else "Other jobs that wait")
-        _rows(("job", "why"), rows)
+        print_table(("job", "why"), rows)
 
 
 def _print_job(job: JobAnswer) -> None:
@@ -289,9 +310,3 @@ def _print_job(job: JobAnswer) -> None:
         echo(f"  {pod} on {node}")
     if len(job.places) > _SHOWN:
         echo(f"  … and {len(job.places) - _SHOWN} more")
-
-
-def _rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    print_rows(columns, rows[:_SHOWN])
-    if len(rows) > _SHOWN:
-        echo(f"… and {len(rows) - _SHOWN} more (-o json has all)")

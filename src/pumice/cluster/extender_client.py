@@ -60,5 +60,5 @@ def _read(answer: Answer) -> Mapping[str, Any]:
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise HttpError(answer.url, "answered with something that is not JSON") from error
     if not isinstance(found, dict | None):
-        raise HttpError(answer.url, f"wanted a JSON object, found {type(found).__name__}")
+        raise HttpError(answer.url, f"expected a JSON object, got {type(found).__name__}")
     return found or {}

@@ -87,7 +87,7 @@ def read_ports(access: UfmAccess) -> list[Port]:
     try:
         return msgspec.json.decode(answer.content, type=list[Port])
     except (msgspec.DecodeError, RecursionError) as error:
-        raise HttpError(answer.url, f"wanted a JSON list of ports: {error}") from error
+        raise HttpError(answer.url, f"expected a JSON list of ports: {error}") from error
 
 
 def _tls(access: UfmAccess) -> Any:
@@ -103,7 +103,7 @@ def _tls(access: UfmAccess) -> Any:
         try:
             context = ssl.create_default_context(cadata=access.authority)
         except (ssl.SSLError, ValueError) as error:
-            raise HttpError(access.endpoint, "ca.crt: wanted certificates in PEM") from error
+            raise HttpError(access.endpoint, "ca.crt: expected certificates in PEM") from error
     return context
 
 

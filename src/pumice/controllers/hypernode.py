@@ -237,7 +237,7 @@ class HyperNodeController:
         values = _secret_values(secret)
         place = "/".join(source.secret)
         if not values.get("username") or not values.get("password"):
-            problems.append(f"Secret {place}: wanted username and password, found none")
+            problems.append(f"Secret {place}: expected username and password, got none")
             return None
         access = UfmAccess(
             source.endpoint,

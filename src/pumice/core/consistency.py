@@ -351,7 +351,7 @@ def _apart(wanted: _Numbers, found: _Numbers) -> NDArray[np.intp]:
 
 def _agree(rule: str, wanted: object, found: object) -> None:
     if wanted != found:
-        raise InvariantError(rule, [f"wanted {wanted}", f"found {found}"])
+        raise InvariantError(rule, [f"expected {wanted}", f"found {found}"])
 
 
 def _index(what: str, found: NDArray[np.int32], rows: Iterable[int] | int, *also: int) -> None:

@@ -188,7 +188,7 @@ class _Asked(msgspec.Struct, forbid_unknown_fields=True):
     def target(self) -> Target:
         namespace, _, name = self.job.partition("/")
         if bool(self.job) == bool(self.queue) or (self.job and not (namespace and name)):
-            raise UnansweredError("wanted either a job as namespace/name or a queue", 422)
+            raise UnansweredError("expected either a job as namespace/name or a queue", 422)
         return Target.job(namespace, name) if self.job else Target.queue(self.queue)
 
 
@@ -228,7 +228,7 @@ class ActionRoutes:
             body = await read_body(request, _MOST_BODY)
             asked = msgspec.json.decode(body, type=_Asked)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            return refusal(422, f"wanted an action and what it is about: {error!s:.200}")
+            return refusal(422, f"expected an action and what it is about: {error!s:.200}")
         except PumiceError as error:
             return refusal(422, str(error))
 

@@ -20,6 +20,7 @@ from pumice.core.tables import NOWHERE
 from pumice.dashboard.feed import CycleRecord, Sample
 from pumice.dashboard.view import WAITING, Document, View, plain, seconds
 from pumice.errors import InputError
+from pumice.framework.fair_shares import AccountShare
 
 _EVENTS: Final = 100
 _PODS: Final = 12_000
@@ -622,6 +623,7 @@ def queues(view: View) -> Document:
         "resources": view.resources,
         "total": view.amounts(total),
         "divides": columns.deserved is not None,
+        "remembers": bool(columns.fair),
         "queues": [
             {
                 **_queue(view, row, depth, jobs.get(row, Counter())),
@@ -676,7 +678,15 @@ def _queue(view: View, row: int, depth: int, jobs: Counter[str]) -> Document:
         "deserved": None if deserved is None else view.amounts(deserved),
         "share": _finite(columns.share, row) if deserved is not None and deserved.any() else None,
         "jobs": dict(jobs),
+        **_fair(columns.fair.get(columns.names[row])),
     }
+
+
+def _fair(account: AccountShare | None) -> Document:
+    """Write what a queue used lately and its factor, where a plugin remembers it."""
+    if account is None:
+        return {"used": None, "factor": None}
+    return {"used": round(account.share, 4), "factor": round(account.factor, 4)}
 
 
 def _finite(column: Any, row: int) -> float | None:

@@ -4,7 +4,7 @@ A question is a value: equal questions about the same cluster have one answer.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -25,6 +25,7 @@ from pumice.diagnosis.settings import (
     setting_from_text,
     use_conf,
 )
+from pumice.diagnosis.signoff_tables import tables_of
 from pumice.diagnosis.snapshots import save_world
 from pumice.diagnosis.sources import load_job
 from pumice.diagnosis.waiting_jobs import waiting_jobs
@@ -142,8 +143,12 @@ class WhatIf:
             new_job=new,
             changes=changes,
             default_runtime_s=runtime,
+            signs_off=bool(changes),
+            deadline=Deadline.of(_WITHIN_S),
         )
-        return what_if(who.world, asked).to_dict()
+        found = what_if(who.world, asked)
+        tables = [] if found.signoff is None else tables_of(found.signoff)
+        return found.to_dict() | {"tables": [asdict(table) for table in tables]}
 
 
 def _conf(text: str) -> Change:

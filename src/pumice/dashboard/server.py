@@ -428,7 +428,7 @@ def _number(request: web.Request) -> int:
 def _counted(text: str) -> int:
     """Read the number of a cycle."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER):
-        raise web.HTTPBadRequest(text=f"wanted the number of a cycle, found '{text:.40}'")
+        raise web.HTTPBadRequest(text=f"expected the number of a cycle, got '{text:.40}'")
     return int(text)
 
 

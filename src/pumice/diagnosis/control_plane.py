@@ -139,6 +139,8 @@ class Replacements:
         self._due: list[Manifest] = []
         self._let_go: set[str] = set()
         """Uids of leaving pods that are not to be made again: they are, or their job is deleted."""
+        self.requeued: set[str] = set()
+        """Pods that are made again once they are gone, although no controller does it."""
         cluster.listeners.append(self._on_event)
 
     def make(self) -> None:
@@ -158,6 +160,9 @@ class Replacements:
         is_let_go = uid in self._let_go
         if is_gone:
             self._let_go.discard(uid)
+        if owner is None and is_gone and key_of(pod) in self.requeued:
+            self.requeued.discard(key_of(pod))
+            self._replace(pod)
         if owner is None or is_let_go or self._is_managed(pod):
             return
         leaves = is_gone or bool(pod["metadata"].get("deletionTimestamp"))

@@ -487,7 +487,7 @@ def queues(cluster: Cluster) -> Iterator[Checked]:
         text = f"the scheduler has not created {' and '.join(never)} yet"
         yield wrong("queues", text, "read the scheduler's log: a webhook may refuse them")
     if not missing and not closed and not never:
-        yield ok("queues", f"{counted(len(known), 'queue')}, all that jobs wait for are open")
+        yield ok("queues", f"{counted(len(known), 'queue')}, all queues that jobs wait in are open")
 
 
 def scheduler_names(cluster: Cluster) -> Iterator[Checked]:

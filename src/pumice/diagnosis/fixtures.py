@@ -12,8 +12,8 @@ from typing import Final
 from pumice.api.annotations import EXPECTED, RUN_SECONDS, WALLTIME_SECONDS
 from pumice.api.kinds import ENDED_PHASES, Manifest
 from pumice.api.meta import KubeObject
+from pumice.cache.informer import ObjectReader
 from pumice.cache.new_tasks import PodRuns
-from pumice.cache.object_reader import ObjectReader
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 

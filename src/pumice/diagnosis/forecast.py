@@ -196,6 +196,9 @@ class Course:
     def settle(self) -> None:
         """Play until nothing changes any more except by the clock, or a storm is seen."""
         while not self.is_over and not self.storms.storm:
+            self.is_cut = self.deadline.is_over
+            if self.is_cut:
+                return
             self.step()
             if self.timeline.is_at_rest:
                 return
@@ -234,10 +237,10 @@ class Course:
 
     def _starts(self, job: str) -> str:
         """Return the verb for a job: one that has pods with nodes has started already."""
-        return "starts more pods" if job in self._running else "starts"
+        return "starts more pods" if job in self.running else "starts"
 
     @cached_property
-    def _running(self) -> set[str]:
+    def running(self) -> set[str]:
         """Jobs that had pods with nodes in the beginning."""
         world = self.timeline.beginning
         return {

@@ -15,7 +15,15 @@ from pumice.actions import ACTIONS
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS, WALLTIME_SECONDS
 from pumice.api.decisions import Decisions
 from pumice.api.json_text import encode_parts
-from pumice.api.kinds import DEFAULT_QUEUE, ENDED_PHASES, POD_GROUP, QUEUE, RESOURCE_QUOTA, Manifest
+from pumice.api.kinds import (
+    CONFIG_MAP,
+    DEFAULT_QUEUE,
+    ENDED_PHASES,
+    POD_GROUP,
+    QUEUE,
+    RESOURCE_QUOTA,
+    Manifest,
+)
 from pumice.api.objects import from_manifest
 from pumice.api.run_times import run_time, seconds_of
 from pumice.api.times import overdue_s
@@ -222,20 +230,22 @@ class Timeline:
         endless: Collection[str] = (),
         frees_stuck: bool = False,
         as_stated: bool = False,
+        requeues: bool = False,
     ) -> None:
         """Make one; ``default_s`` is the run time of pods that state none, None: for ever.
 
         The pods of jobs in ``endless`` do not end, whatever they state.  Pods that should have gone
         by now stay, unless it ``frees_stuck`` ones.  ``as_stated``: the first cycle sees what
         quotas and budgets state, as the next one of the cluster does; else they are counted first.
+        Evicted pods that no controller makes again are gone, unless it ``requeues`` them.
 
         Raises:
             InputError: a time that a pod runs cannot be read.
         """
         objects = world.restored.arranged(world.objects).followed_by([*world.jobs.values()])
         check_run_times(objects.timed)
-        self.start = world.now
-        self._world, self._default_s, self._endless = world, default_s, endless
+        self.start, self._world = world.now, world
+        self._default_s, self._endless = default_s, endless
         if endless:
             objects = objects.edited(self._unending)
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
@@ -260,7 +270,8 @@ class Timeline:
         """Pods on nodes that are being deleted and go."""
         for place in objects.leaving:
             self._note_first(self.cluster.get("Pod", *place), frees_stuck=frees_stuck)
-        self._as_stated, self._changed, self._is_begun = as_stated, True, False
+        self._as_stated, self._requeues = as_stated, requeues
+        self._changed, self._is_begun = True, False
         self._counted_endless = -1, 0
         """The version of the cluster, and how many of its pods have no known end."""
         self.story = Story()
@@ -279,7 +290,11 @@ class Timeline:
         """Make what shows the cluster to the scheduler."""
         restored = self._world.restored
         nodes: Any = _NodesInOrder(self.cluster, self._world.of_kind("Node"))
-        return Informer(nodes, Ingest(Snapshot(), runs=restored.runs), reader=restored)
+        snapshot, stated = Snapshot(), self._world.of_kind(CONFIG_MAP)
+        snapshot.kind(CONFIG_MAP).update(  # none of them is watched
+            (key, self._world.typed_one(one)) for key, one in stated.items()
+        )
+        return Informer(nodes, Ingest(snapshot, runs=restored.runs), reader=restored)
 
     @property
     def now(self) -> float:
@@ -294,6 +309,7 @@ class Timeline:
             endless=endless,
             frees_stuck=frees_stuck,
             as_stated=self._as_stated,
+            requeues=self._requeues,
         )
 
     def _unending(self, one: Manifest) -> Manifest:
@@ -481,6 +497,8 @@ class Timeline:
         for pod in decisions.evictions:
             whom, action = decisions.beneficiaries.get(pod, ""), decisions.evicted_by.get(pod, "")
             self.story.evictions.append(self._moved(pod, whom=whom, action=action))
+        if self._requeues:
+            self.plane.replacements.requeued.update(decisions.evictions)
 
     def _moved(self, pod: str, *, node: str = "", whom: str = "", action: str = "") -> Moved:
         space, _, name = pod.partition("/")

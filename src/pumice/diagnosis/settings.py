@@ -187,7 +187,7 @@ def setting_from_text(world: ClusterState, text: str) -> Change:
     if not names:
         name = rest.partition(".")[0]
         raise InputError(
-            wanted=f"a {word} of this cluster",
+            wanted=f"a known {word}",
             found=name,
             hint=name_hint(name, known) if known else f"it has no {word}s",
         )
@@ -229,7 +229,7 @@ def _path(kind: str, text: str, whole: str) -> tuple[str, ...]:
     if first not in fields:
         near = nearest(first, [*fields, *_AMOUNTS])
         hint = f"did you mean '{near}'?" if near else f"known: {', '.join(fields)}"
-        raise InputError(wanted=f"a field of a {kind}", found=first, field=whole, hint=hint)
+        raise InputError(wanted=f"a known field of a {kind}", found=first, field=whole, hint=hint)
     return ("spec", first, *rest.split(".")) if rest else ("spec", first)
 
 

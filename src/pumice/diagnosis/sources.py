@@ -16,9 +16,16 @@ import yaml
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, SYSTEM_NAMESPACE, Manifest
 from pumice.api.manifests import Document, Pack, load_documents, load_packs, object_lines, unpacked
-from pumice.api.named_files import conf_entries, named_conf, named_manifests, read_conf_file
+from pumice.api.named_files import (
+    conf_entries,
+    is_snapshot,
+    named_conf,
+    named_manifests,
+    read_conf_file,
+)
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest
+from pumice.api.short_forms import SHORT_KEYS, short_objects
 from pumice.api.times import epoch
 from pumice.api.wording import first_of
 from pumice.cluster.base import ReadableCluster
@@ -308,7 +315,7 @@ def _take_pack(pile: ObjectStore, pack: Pack, source: Path | str) -> None:
 def _take_document(pile: ObjectStore, document: Document, source: Path | str) -> None:
     content = document.content
     if isinstance(content, (dict, Mapping)) and "kind" not in content:
-        if "objects" in content or "objectsFrom" in content:
+        if not content.keys().isdisjoint(("objects", "objectsFrom", *SHORT_KEYS)):
             file = Path(document.file) if isinstance(source, Path) else None
             _take_scenario(pile, dict(content), file)
             return
@@ -341,8 +348,12 @@ def _take_objects(pile: ObjectStore, content: dict[str, Any], file: Path | None)
             if number < len(lines):
                 error.file = lines[number].at(error.path)
             raise
-    for name in _part(content, "objectsFrom", list, "file names", path) or []:
+    names = _part(content, "objectsFrom", (list, str), "file names", path) or []
+    for name in [names] if isinstance(names, str) else names:
         for root in named_manifests(file, str(name), ManifestError):
+            if is_snapshot(root.content):
+                _take_scenario(pile, dict(root.content), path.parent / str(name))
+                continue
             for document in root.pack().documents():
                 pile.take(document.content, document.source)
 
@@ -359,6 +370,10 @@ def _take_scenario(pile: ObjectStore, content: dict[str, Any], file: Path | None
         pile.conf = (text, f"{path}: conf")
     if "now" in content:
         pile.now = _instant(str(content["now"]), f"{path}: now")
+    if not content.keys().isdisjoint(SHORT_KEYS):
+        now = pile.now if pile.now is not None else pile.latest_time()
+        for one in short_objects(path, content, list(pile.all_objects(now)), now):
+            pile.take(one, str(path))
     seed = _part(content, "seed", (int, str), "a whole number", path)
     pile.seed = seed if isinstance(seed, int) else 0  # a text names the case it comes from
     hidden = _part(content, "hidden", dict, "kinds to reasons", path) or {}

@@ -158,7 +158,7 @@ __all__ = [
     "dump_arguments",
 ]
 
-UNKNOWN: Final = "an argument that exists"
+UNKNOWN: Final = "a known argument"
 """What a problem about an unknown argument wants."""
 _METADATA: Final = "pumice.argument"
 

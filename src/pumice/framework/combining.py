@@ -189,6 +189,21 @@ def _intersection(tier: Sequence[Ask], asker: Any, candidates: list[int]) -> Mas
     return kept
 
 
+def in_unison(asks: Sequence[Ask]) -> Ask:
+    """Return one question for the victims that all plugins permit; None if none judges them."""
+
+    def permitted(asker: Any, candidates: list[int]) -> Mask | None:
+        kept: Mask | None = None
+        for ask in asks:
+            answer = ask(asker, candidates)
+            if answer is not None:
+                mask = np.asarray(answer, dtype=bool)
+                kept = mask if kept is None else kept & mask
+        return kept
+
+    return permitted
+
+
 def _tier_union(tiers: Tiers) -> Ask:
     def union(*args: Any) -> list[int]:
         for tier in tiers:

@@ -4,8 +4,7 @@ Errors refuse a configuration.  Everything else is a warning: what Volcano ignor
 effect here either, and odd settings work as written.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,7 +25,7 @@ from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin, implements
 from pumice.framework.registry import build_tiers
 
-_HOOKS: Final = {
+EVICTING_HOOKS: Final = {
     "preempt": "preemptable",
     "reclaim": "reclaimable",
     "gangpreempt": "gang_evictable",
@@ -39,52 +38,78 @@ def check_guards(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> li
     """List the plugins that protect pods and can be overridden, with those that override them."""
     tiers, _ = build_tiers(conf, plugins)
     problems = []
-    for tier, entries in zip(conf.tiers, tiers, strict=True):
+    for number, (tier, entries) in enumerate(zip(conf.tiers, tiers, strict=True)):
         for entry, enabled in zip(tier.plugins, entries, strict=True):
             passing = _passing(conf, tiers, enabled)
             if passing:
-                hint = f"{enabled.plugin.protects} may be evicted"
                 problems.append(
                     Problem(
                         line=entry.line,
                         field=entry.path,
-                        wanted=f"{entry.name} to judge every victim, as the last of a tier",
-                        found=Words(f"others that may decide alone: {', '.join(passing)}"),
-                        hint=f"{hint}; see docs/plugins/{entry.name}.md",
+                        wanted=f"{entry.name} to judge every victim",
+                        found=Words(f"others that may decide alone: {_named(passing)}"),
+                        hint=f"{enabled.plugin.protects} may be evicted; "
+                        f"{_way_out(conf, tiers, number, enabled)}; see docs/victims.md",
                         severity="odd",
                     )
                 )
     return problems
 
 
-def _passing(conf: SchedulerConf, tiers: list[list[Enabled]], guard: Enabled) -> list[str]:
-    """List the plugins that can name victims without a guard, or against it, with the actions."""
-    if not guard.plugin.protects:
-        return []
-    actions: defaultdict[tuple[int, str], dict[str, None]] = defaultdict(dict)
+_Passing = dict[tuple[int, str], dict[str, None]]
+"""Tier and plugin to the actions in which it can name victims without a guard."""
+
+
+def _passing(conf: SchedulerConf, tiers: Sequence[Sequence[Enabled]], guard: Enabled) -> _Passing:
+    """Return the plugins that can name victims without a guard, or against it."""
+    actions: _Passing = {}
     for action in conf.actions:
-        hook = _HOOKS.get(action, "")
-        if not hook or not guard.offers(hook):
-            continue
-        for number, tier in enumerate(tiers, start=1):
-            asked = [each.plugin.name for each in tier if each.offers(hook)]
-            for name in _unguarded(asked, guard.plugin.name):
-                actions[number, name][action] = None
-    return [
-        f"{name} in tier {number} ({', '.join(found)})"
-        for (number, name), found in sorted(actions.items(), key=lambda item: item[0][0])
-    ]
+        hook = EVICTING_HOOKS.get(action, "")
+        guards = guard.plugin.protects and action in guard.plugin.protects_in and guard.offers(hook)
+        for number, tier in enumerate(tiers if guards else (), start=1):
+            asked = [each for each in tier if each.offers(hook)]
+            for name in _unguarded(asked, guard.plugin.name, action):
+                actions.setdefault((number, name), {})[action] = None
+            if asked and asked[0].is_strict:
+                break  # it has the last word
+    return actions
 
 
-def _unguarded(asked: list[str], guard: str) -> list[str]:
+def _unguarded(asked: Sequence[Enabled], guard: str, action: str) -> list[str]:
     """Return the plugins of a tier that can decide alone: all without the guard.
 
-    With it those after it, from the third on: two plugins cannot restart an intersection.
+    With it those after it, before which two plugins can empty an intersection.
     """
-    if guard not in asked:
-        return asked
-    last = len(asked) - 1 - asked[::-1].index(guard)
-    return asked[max(last + 1, 2) :]
+    names = [each.plugin.name for each in asked]
+    if guard not in names:
+        return names
+    last = len(names) - 1 - names[::-1].index(guard)
+    judging = [at for at, each in enumerate(asked) if _judges(each.plugin, action)]
+    if asked[0].is_strict or len(judging) < 2:
+        return []
+    return names[max(last, judging[1]) + 1 :]
+
+
+def _judges(plugin: Plugin, action: str) -> bool:
+    """Return whether a plugin that names victims for an action may leave some out."""
+    return not plugin.protects or action in plugin.protects_in
+
+
+def _named(passing: _Passing) -> str:
+    found = sorted(passing.items(), key=lambda item: item[0][0])
+    return ", ".join(f"{name} in tier {n} ({', '.join(actions)})" for (n, name), actions in found)
+
+
+def _way_out(
+    conf: SchedulerConf, tiers: Sequence[Sequence[Enabled]], number: int, guard: Enabled
+) -> str:
+    """Return the smallest change with which a guard judges every victim."""
+    strict = [replace(each, is_strict=True) for each in tiers[number]]
+    changed = [*tiers[:number], strict, *tiers[number + 1 :]]
+    if not _passing(conf, changed, replace(guard, is_strict=True)):
+        return f"write victims: strict beside plugins in tier {number + 1}"
+    first = min(n for n, _ in _passing(conf, tiers, guard))
+    return f"move it to tier {first}, and write victims: strict there"
 
 
 _SHOWN: Final = 6

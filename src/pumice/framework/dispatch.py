@@ -13,7 +13,7 @@ from pumice.core.shapes import Shape
 from pumice.core.views import Job, Task
 from pumice.errors import BadHookResultError
 from pumice.framework.columns import Jobs, Queues
-from pumice.framework.combining import Ask
+from pumice.framework.combining import TIER_INTERSECT, Ask, in_unison
 from pumice.framework.hook_answers import Answer, Check, Failures, Subject
 from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.refusals import Failed, Verdict, Vote
@@ -29,6 +29,8 @@ class Enabled:
 
     plugin: Plugin
     switches: dict[str, bool]
+    is_strict: bool = False
+    """Whether its tier names those victims only that all of its plugins permit."""
 
     def offers(self, hook: str) -> bool:
         """Return whether a hook is implemented and enabled."""
@@ -60,6 +62,7 @@ class Hooks:
             entry.plugin.hierarchy = entry.switches.get("enableHierarchy", False)
         self.failures = Failures()
         self._offered = [[(entry.plugin, entry.offered()) for entry in tier] for tier in entries]
+        self._strict = [any(entry.is_strict for entry in tier) for tier in entries]
         self._tiers: dict[str, BoundTiers] = {}
         self._combined: dict[str, Ask] = {}
 
@@ -71,8 +74,23 @@ class Hooks:
         name = hook.__name__
         found = self._tiers.get(name)
         if found is None:
-            found = self._tiers[name] = [*filter(None, map(self._binder(name), self._offered))]
+            asked = self._offered[: self._last_asked(name)]
+            found = self._tiers[name] = [*filter(None, map(self._binder(name), asked))]
         return found
+
+    def asks(self, hook: Method) -> list[list[Ask]]:
+        """Return the questions of a hook, tier by tier; a strict tier is asked as one."""
+        found = [[ask for _, ask in tier] for tier in self.tiers(hook)]
+        if self._last_asked(hook.__name__) is not None:
+            found[-1] = [in_unison(found[-1])]
+        return found
+
+    def _last_asked(self, hook: str) -> int | None:
+        """Return how many tiers are asked about victims if a strict one has the last word."""
+        for number, (tier, is_strict) in enumerate(zip(self._offered, self._strict, strict=True)):
+            if is_strict and any(hook in offered for _, offered in tier):
+                return number + 1 if HOOKS[hook].rule is TIER_INTERSECT else None
+        return None
 
     def _binder(self, hook: str) -> Callable[[list[Offer]], list[Bound]]:
         answer = HOOKS[hook].answer
@@ -118,7 +136,7 @@ class Hooks:
         name = hook.__name__
         combined = self._combined.get(name)
         if combined is None:
-            asks = [[ask for _, ask in tier] for tier in self.tiers(hook)]
+            asks = self.asks(hook)
             row = HOOKS[name]
             combined = self._combined[name] = row.rule.bind(asks) if asks else row.unanswered
         return combined

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.codes import Cause, Spared
+from pumice.api.cycle_facts import Invariant
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import Fault
+from pumice.framework.fair_shares import AccountShare
 from pumice.framework.placement.terms import NodeTerm
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
@@ -39,6 +41,8 @@ class SimulatorAssumptions(msgspec.Struct, frozen=True, kw_only=True):
     """May admit in the next cycle what it refused in this one, though nothing was released."""
     all_jobs: bool = False
     """Answers by all jobs that wait, even those without room: none is left out of a cycle."""
+    counts_time: bool = False
+    """Counts how long amounts are held: a cycle follows each event, even if no job waits."""
 
 
 @dataclass(kw_only=True)
@@ -65,8 +69,14 @@ class PluginDeclarations:
     """
     spares: ClassVar[Spared] = Spared.PLUGIN_REFUSED
     """Why a candidate that it does not offer is spared."""
+    invariants: ClassVar[Mapping[str, Invariant]] = {}
+    """What policy tests may state in `always` when this plugin is there, by name."""
     protects: ClassVar[str] = ""
     """The pods that it keeps from being evicted, in words; empty if that is not its purpose."""
+    protects_in: ClassVar[frozenset[str]] = frozenset(
+        {"preempt", "reclaim", "gangpreempt", "gangreclaim"}
+    )
+    """The actions in which it does; in others it permits all victims, if it judges them."""
     simulator: ClassVar[SimulatorAssumptions | None] = None
     """What the simulator may assume; a subclass needs its own declaration."""
     hierarchy: bool = field(default=False, repr=False)
@@ -99,6 +109,13 @@ class PluginDeclarations:
     def admission_limit(self, snapshot: Snapshot, total: Column) -> AdmissionLimit | None:
         """Return the bound of the jobs that ``job_enqueueable`` permits, None if unknown."""
         return self.queue_limits(snapshot, total)
+
+    def fair_shares(self) -> Iterable[AccountShare]:
+        """Return what accounts used, if this plugin orders by that; asked while a session is open.
+
+        For the command line and the dashboard.
+        """
+        return ()
 
     def changes_at(self, ssn: PluginSession) -> float | None:
         """Return when this plugin may change its decision although nothing happens in the cluster.

@@ -146,6 +146,13 @@ class PluginSession(Protocol):
     def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
         """Make the pod of a task that is to be bound wait for its claims; called at close."""
 
+    def store(self, config_map: str, data: Mapping[str, str]) -> None:
+        """Write data into a ConfigMap ("namespace/name") after the cycle; it is made if missing.
+
+        A scenario or a simulation writes nothing; what must be known in the next cycle of this
+        process is in ``memory``.
+        """
+
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""
 

@@ -19,6 +19,7 @@ import msgspec
 from pumice.api.conf import Problem, SchedulerConf
 from pumice.errors import ABSENT, InputError
 from pumice.framework.arguments import argument_fields, bind_arguments
+from pumice.framework.combining import TIER_INTERSECT
 from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.plugin import HOOKS, Plugin
 
@@ -183,7 +184,9 @@ def build_tiers(
             fields, found = bind_arguments(cls, entry.arguments, entry.argument_lines)
             problems += found
             tree = entry.switches.get("enableHierarchy", False)
-            entries.append(Enabled(cls(**fields, hierarchy=tree), dict(entry.switches)))
+            entries.append(
+                Enabled(cls(**fields, hierarchy=tree), dict(entry.switches), tier.is_strict)
+            )
         tiers.append(entries)
     return tiers, problems
 
@@ -195,11 +198,14 @@ def deciding_order(
     tiers, _ = build_tiers(conf, plugins)
     rows = []
     for hook in HOOKS.values():
-        names = [
-            " + ".join(entry.plugin.name for entry in tier if entry.offers(hook.name))
-            for tier in tiers
-        ]
-        deciding = [name for name in names if name]
+        deciding = []
+        for tier in tiers:
+            offering = [entry for entry in tier if entry.offers(hook.name)]
+            names = " + ".join(entry.plugin.name for entry in offering)
+            if offering and offering[0].is_strict and hook.rule is TIER_INTERSECT:
+                deciding.append(f"{names} (strict: all must permit)")
+                break
+            deciding += [names] * bool(names)
         if deciding:
             rows.append((hook.name, hook.switch, hook.rule.words, deciding))
     return rows

@@ -171,6 +171,10 @@ class Session(SessionState):
         """Bind a task's pod only once its claims are bound."""
         self.intents.bind_volumes(task, choices, timeout_s)
 
+    def store(self, config_map: str, data: Mapping[str, str]) -> None:
+        """Write data into a ConfigMap after the cycle."""
+        self.intents.stored[config_map] = dict(data)
+
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""
         self.scheduled |= jobs

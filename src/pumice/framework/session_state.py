@@ -91,6 +91,8 @@ class Intents:
         """Task to the annotations that lock its node before it is bound."""
         self.released_claims: list[str] = []
         """Resource claims whose devices are not needed any more."""
+        self.stored: dict[str, dict[str, str]] = {}
+        """ConfigMap to what plugins keep in it."""
         self.nominations: dict[int, int] = {}
         """Task to the node where evictions make room for it; -1 if no longer."""
 

@@ -60,7 +60,7 @@ class Cluster:
         known = {each.kind for each in BUILT_IN} | {one["kind"] for one in self.state.objects}
         if kind not in known:
             raise InputError(
-                wanted="a kind of object that is known, or in this cluster",
+                wanted="a known kind of object",
                 found=kind,
                 field="kind",
                 hint=name_hint(kind, known),
@@ -227,10 +227,12 @@ def whatif(
     with value_of("default_runtime"):
         runtime = None if default_runtime is None else parse_duration(str(default_runtime))
     is_file = bool(job) and Path(job).is_file()
+    changes = _changes(cluster.state, conf, settings, add_nodes, drain)
     question = Question(
         job="" if is_file else str(job),
         new_job=load_job(Path(job), cluster.state.now) if is_file else (),
-        changes=_changes(cluster.state, conf, settings, add_nodes, drain),
+        changes=changes,
+        signs_off=bool(changes),
         default_runtime_s=runtime,
     )
     return WhatIf(what_if(cluster.state, question))

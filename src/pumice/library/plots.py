@@ -57,7 +57,7 @@ class Plots:
         ax = _axes(ax)
         for each in self._measured:
             ax.stairs(each.queue_lengths.sum(axis=0), each.bins.edges / self._unit, label=each.name)
-        return self._finish(ax, self._time, "jobs", "Jobs that wait")
+        return self._finish(ax, self._time, "jobs", "Pending jobs")
 
     def shares(self, resource: str = "", ax: Any = None) -> Any:
         """Draw what each queue holds of a resource over time, of the first simulation."""

@@ -14,6 +14,7 @@ _BUILTIN: Final = {
     "deviceshare": "deviceshare:DeviceShare",
     "drf": "drf:Drf",
     "extender": "extender:Extender",
+    "fairshare": "fairshare:FairShare",
     "gang": "gang:Gang",
     "network-topology-aware": "network_topology_aware:NetworkTopologyAware",
     "nodegroup": "nodegroup:NodeGroup",

@@ -161,6 +161,8 @@ class Capacity(Plugin, name="capacity"):
     foreseeable = True
     simulator = SimulatorAssumptions()
     spares = Spared.QUEUE_WITHIN_DESERVED
+    protects = "pods of queues within what they deserve"
+    protects_in = frozenset({"reclaim", "gangreclaim"})
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {
         "order_queues": False,
         "compare_queues": True,

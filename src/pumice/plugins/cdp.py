@@ -26,6 +26,7 @@ class Cdp(Plugin, name="cdp"):
     simulator = SimulatorAssumptions(timed=True)
     judges_alone = frozenset({"preemptable", "reclaimable"})
     spares = Spared.COOLDOWN
+    protects = "pods in their cooldown"
 
     def on_open(self, ssn: PluginSession) -> None:
         """Store the time and prepare to judge each pod once."""

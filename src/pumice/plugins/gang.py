@@ -31,6 +31,8 @@ class Gang(Plugin, name="gang"):
     simulator = SimulatorAssumptions()
     judges_alone = frozenset({"gang_evictable"})
     spares = Spared.VICTIM_GANG
+    protects = "running gangs"
+    protects_in = frozenset({"preempt", "reclaim"})
 
     def on_open(self, ssn: PluginSession) -> None:
         """Store the snapshot for questions about other jobs."""

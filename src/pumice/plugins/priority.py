@@ -27,6 +27,8 @@ class Priority(Plugin, name="priority"):
     simulator = SimulatorAssumptions()
     judges_alone = frozenset({"preemptable", "gang_evictable"})
     spares = Spared.NO_LOWER_PRIORITY
+    protects = "pods of equal or higher priority"
+    protects_in = frozenset({"preempt", "gangpreempt"})
 
     def on_open(self, ssn: PluginSession) -> None:
         """Store the snapshot for questions about victims."""

@@ -31,6 +31,8 @@ class Proportion(Plugin, name="proportion"):
     foreseeable = True
     simulator = SimulatorAssumptions()
     spares = Spared.QUEUE_WITHIN_DESERVED
+    protects = "pods of queues within what they deserve"
+    protects_in = frozenset({"reclaim"})
 
     def on_open(self, ssn: PluginSession) -> None:
         """Divide the cluster as it is now, and sum up what is reserved in each queue."""

@@ -165,7 +165,7 @@ class Rescheduling(Plugin, name="rescheduling"):
         last = ssn.memory.get(self.name, ssn.started_at)
         if last is None or last + self.interval < ssn.now:
             ssn.memory[self.name] = ssn.now
-            faults = [f"wanted {fault.wanted}, found {fault.found}" for fault in self.faults()]
+            faults = [f"expected {fault.wanted}, got {fault.found}" for fault in self.faults()]
             ssn.warn(self.name, faults)
             self._due = self._make()
 
@@ -197,7 +197,7 @@ class Rescheduling(Plugin, name="rescheduling"):
             if cls is None:
                 near = nearest(name, self.registry)
                 hint = f"did you mean '{near}'?" if near else f"known: {', '.join(self.registry)}"
-                yield Fault("strategies", "the name of a strategy", name or entry, hint)
+                yield Fault("strategies", "a known strategy", name or entry, hint)
             elif params is None:
                 yield Fault("strategies", f"a mapping as params of {name}", entry["params"])
             else:

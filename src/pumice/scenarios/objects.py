@@ -73,11 +73,13 @@ def groups_by_pod(objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return {key_of(pod): group for pod in pods if (group := group_of(pod))}
 
 
-def advance(objects: Sequence[Manifest], decisions: Decisions) -> list[Manifest]:
+def advance(
+    objects: Sequence[Manifest], decisions: Decisions, *, requeues: bool = False
+) -> list[Manifest]:
     """Return the cluster as the next cycle finds it.
 
-    Bound pods run, their claims have volumes, evicted pods are gone, opened gates, nominations and
-    pod group statuses are written.
+    Bound pods run, their claims have volumes, evicted pods are gone, or come back and wait if the
+    cluster ``requeues`` them; opened gates, nominations and pod group statuses are written.
     """
     if decisions.volumes:
         objects = with_volumes(objects, decisions.claims)
@@ -88,6 +90,8 @@ def advance(objects: Sequence[Manifest], decisions: Decisions) -> list[Manifest]
         if manifest["kind"] == "Pod":
             if key_of(manifest) not in gone:
                 after.append(_next_pod(manifest, decisions))
+            elif requeues:
+                after.append(_made_again(manifest))
         elif manifest["kind"] == "ResourceClaim":
             after.append(_next_claim(manifest, decisions, users))
         elif manifest["kind"] == "PodGroup" and key_of(manifest) in decisions.pod_groups:
@@ -143,6 +147,12 @@ def _next_pod(pod: Manifest, decisions: Decisions) -> Manifest:
     if key in decisions.nominated:
         return {**pod, "status": {**status, "nominatedNodeName": decisions.nominated[key]}}
     return pod
+
+
+def _made_again(pod: Manifest) -> Manifest:
+    """Return the pod that a controller makes for an evicted one, under the same name."""
+    spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+    return {**pod, "spec": spec, "status": {"phase": "Pending"}}
 
 
 def _annotated(metadata: Manifest, annotations: Mapping[str, str] | None) -> Manifest:

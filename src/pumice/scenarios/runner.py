@@ -1,58 +1,57 @@
 """Scenario files, run one or many at a time and compared with their expectations."""
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, Protocol
+from typing import Literal
 from xml.etree import ElementTree as ET
 
-from pumice.api.annotations import EXPECTED
-from pumice.api.conf import SchedulerConf, parse_conf
-from pumice.api.decisions import Decisions
-from pumice.api.kinds import Manifest
+from pumice.api.conf import SchedulerConf
 from pumice.api.named_files import read_conf_file
 from pumice.api.output_files import make_folder, write_file
+from pumice.api.scenario_values import with_line
 from pumice.api.shown_text import shown
-from pumice.api.wording import crash_text
-from pumice.cluster.embedded.claim_changes import with_made_claims
+from pumice.api.wording import counted, crash_text
 from pumice.cluster.services import SERVICES
-from pumice.errors import ConfError, ManifestError, PumiceError, ScenarioError
+from pumice.errors import PumiceError, ScenarioError
 from pumice.processes import worker_processes
-from pumice.scenarios.compare import CompareOptions, compare
-from pumice.scenarios.objects import advance, is_job
+from pumice.scenarios.cases import Case, cases_from
+from pumice.scenarios.checking import differences_of
+from pumice.scenarios.compare import CompareOptions, Difference
+from pumice.scenarios.drawn import Document, save, shrunk
+from pumice.scenarios.played import CycleScheduler, PlayedCycle, SchedulerFactory, play
 from pumice.scenarios.scenario import (
     SUFFIXES,
     Scenario,
     are_manifests,
     is_scenario,
+    located_scenario,
     read_document,
-    scenario_from,
 )
 from pumice.scenarios.suspicious_objects import mistakes
 
-Outcome = Literal["passed", "failed", "error", "skipped"]
+__all__ = [
+    "CaseResult",
+    "CycleScheduler",
+    "PlayedCycle",
+    "ScenarioFile",
+    "SchedulerFactory",
+    "check",
+    "default_scheduler",
+    "find_scenarios",
+    "play",
+    "run_file",
+    "run_files",
+    "run_scenario",
+]
+
+Outcome = Literal["passed", "failed", "error"]
 
 _HOW_TO_EXPECT = "plain manifests state none; pass the output of 'pumice run -o yaml' as --expect"
-
-
-class CycleScheduler(Protocol):
-    """The runner's interface to a scheduler; it may keep state between cycles."""
-
-    def cycle(
-        self,
-        objects: Sequence[Mapping[str, Any]],
-        now: float,
-        node_usage: Mapping[str, Mapping[str, float]],
-    ) -> Decisions:
-        """Decide one cycle on the given world."""
-
-
-SchedulerFactory = Callable[[SchedulerConf, int], CycleScheduler]
-"""Make a scheduler for a configuration and a seed; must be picklable for several processes."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +62,8 @@ class ScenarioFile:
     named: bool = False
     conf: Path | None = None
     """A configuration to use in place of its own."""
-
-
-@dataclass(frozen=True)
-class PlayedCycle:
-    """One cycle: the cluster it started with and its decisions."""
-
-    objects: list[Manifest]
-    decisions: Decisions
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """Pods that are not among the objects because a resource quota refuses them, to its words."""
+    mutated: tuple[str, str] | None = None
+    """The text of a configuration, and another to use in its place."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +76,10 @@ class CaseResult:
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
     """Probable mistakes in the file."""
+    name: str = ""
+    """What the scenario calls itself."""
+    failures: tuple[Difference, ...] = ()
+    """The differences with what they are about and why; none for an error."""
 
 
 def default_scheduler(
@@ -114,52 +109,6 @@ def find_scenarios(
     return list(found.values())
 
 
-def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCycle]:
-    """Run all cycles of a scenario; the clock advances by one second for each.
-
-    Raises:
-        ConfError: The configuration of the scenario cannot be used.
-        ManifestError: An object cannot be used; names its file and line.
-    """
-    conf = parse_conf(scenario.conf, source=scenario.conf_source)
-    conf = replace(conf, queue_gates=scenario.queue_gates)
-    try:
-        scheduler = make_scheduler(conf, scenario.seed)
-    except ConfError as error:  # it knows the plugins, but not where the text is from
-        error.file = error.file or scenario.conf_source
-        raise
-    objects, refused = _first_objects(scenario)
-    played: list[PlayedCycle] = []
-    for number in range(scenario.cycles):
-        if played:
-            objects = advance(objects, played[-1].decisions)
-        now = scenario.now + number
-        usage = {name: {"metricsTime": now, **one} for name, one in scenario.node_usage.items()}
-        try:
-            decisions = scheduler.cycle(objects, now, usage)
-        except ManifestError as error:
-            raise scenario.placed(error) from error
-        played.append(PlayedCycle(objects, decisions, refused))
-    return played
-
-
-def _first_objects(scenario: Scenario) -> tuple[list[Manifest], dict[str, str]]:
-    """Return the objects of the first cycle, and the pods that resource quotas refuse, with why.
-
-    Raises:
-        ManifestError: A job cannot be used; names its file and line.
-    """
-    if not any(is_job(one) or _is_expected(one) for one in scenario.objects):
-        return with_made_claims(scenario.objects), {}
-    from pumice.scenarios.made_objects import with_made_objects  # noqa: PLC0415  (loads controllers)
-
-    return with_made_objects(scenario)
-
-
-def _is_expected(one: Manifest) -> bool:
-    return one["kind"] == "Pod" and EXPECTED in (one["metadata"].get("annotations") or ())
-
-
 def check(
     scenario: Scenario, make_scheduler: SchedulerFactory, options: CompareOptions
 ) -> list[str]:
@@ -168,51 +117,96 @@ def check(
     Raises:
         ScenarioError: The scenario expects nothing, so that it could not fail.
     """
-    if not scenario.expect:
-        raise _nothing_expected(scenario.path, "'pumice run --write' fills them in")
-    differences: list[str] = []
-    for number, (cycle, record) in enumerate(
-        zip(play(scenario, make_scheduler), scenario.expect, strict=True), start=1
-    ):
-        place = f"cycle {number}: " if scenario.cycles > 1 else ""
-        found = compare(cycle.objects, record, cycle.decisions, options)
-        differences += [f"{place}{line}" for line in (*found, *cycle.decisions.failures)]
-    return differences
-
-
-def _nothing_expected(path: Path, hint: str) -> ScenarioError:
-    return ScenarioError(wanted="expectations", field="expect", file=str(path), hint=hint)
+    return [each.text for each in differences_of(scenario, make_scheduler, options)]
 
 
 def run_file(
     file: ScenarioFile, make_scheduler: SchedulerFactory, options: CompareOptions
-) -> CaseResult:
-    """Run one file; any failure becomes the result of this file."""
+) -> list[CaseResult]:
+    """Run the cases of one file; any failure becomes the result of this file."""
     start = perf_counter()
+    results: list[CaseResult] = []
     try:
-        scenario = _scenario_in(file)
+        for case in cases_in(file):
+            result = run_case(case, make_scheduler, options)
+            results.append(replace(result, seconds=perf_counter() - start))
+            start = perf_counter()
     except PumiceError as error:
-        return CaseResult(file.path, "error", (str(error),), perf_counter() - start)
+        return [CaseResult(file.path, "error", (str(error),), perf_counter() - start)]
     except Exception as error:  # noqa: BLE001  (a crash is the result of this file, not of the run)
-        return CaseResult(file.path, "error", (crash_text(error),), perf_counter() - start)
-    if scenario is None:
-        return CaseResult(file.path, "skipped")
-    result = run_scenario(scenario, make_scheduler, options)
-    return replace(result, seconds=perf_counter() - start)
+        return [CaseResult(file.path, "error", (crash_text(error),), perf_counter() - start)]
+    return results
 
 
-def _scenario_in(file: ScenarioFile) -> Scenario | None:
-    """Read a file; None if it was only found in a folder and is something else."""
+def cases_in(file: ScenarioFile) -> Iterator[Case]:
+    """Read a file; there is no case if it was only found in a folder and is something else.
+
+    Raises:
+        InputError: It cannot be read, or breaks the format.
+    """
     document = read_document(file.path)
     if not file.named and not is_scenario(document):
-        return None
+        return
     if are_manifests(document):
-        raise _nothing_expected(file.path, _HOW_TO_EXPECT)
-    scenario = scenario_from(document, file.path)
-    if file.conf is not None:
-        text, source = read_conf_file(file.conf)
-        scenario = replace(scenario, conf=text, conf_source=source)
-    return scenario
+        raise ScenarioError(
+            wanted="expectations", field="expect", file=str(file.path), hint=_HOW_TO_EXPECT
+        )
+    for case in cases_from(document, file.path):
+        scenario = case.scenario
+        if file.conf is not None:
+            text, source = read_conf_file(file.conf)
+            scenario = replace(scenario, conf=text, conf_source=source)
+        if file.mutated is not None and scenario.conf == file.mutated[0]:
+            scenario = replace(scenario, conf=file.mutated[1])
+        yield replace(case, scenario=scenario)
+
+
+def run_case(case: Case, make_scheduler: SchedulerFactory, options: CompareOptions) -> CaseResult:
+    """Run one case; of drawn ones the first that fails is made smaller and saved."""
+    if case.draw is None:
+        return run_scenario(case.scenario, make_scheduler, options)
+    quick = replace(options, explained=False)
+    result = CaseResult(case.scenario.path, "passed")
+    for number, (document, scenario) in enumerate(case.drawn(), start=1):
+        result = run_scenario(scenario, make_scheduler, quick)
+        if result.outcome == "failed":
+            return _counterexample(case, document, number, make_scheduler, options)
+        if result.outcome == "error":
+            return result
+    return replace(result, warnings=(), name="")
+
+
+def _counterexample(
+    case: Case,
+    document: Document,
+    number: int,
+    make_scheduler: SchedulerFactory,
+    options: CompareOptions,
+) -> CaseResult:
+    """Return the result of the smallest case that fails, saved as a scenario beside its file."""
+    path, draw, quick = case.scenario.path, case.draw, replace(options, explained=False)
+
+    def scenario_of(smaller: Document) -> Scenario:
+        return replace(located_scenario(smaller, path), conf=case.scenario.conf)
+
+    def fails(smaller: Document) -> bool:
+        try:
+            scenario = scenario_of(smaller)
+        except ScenarioError:  # no room, for instance
+            return False
+        return run_scenario(scenario, make_scheduler, quick).outcome == "failed"
+
+    smallest = shrunk(document, fails, draw.kept() if draw is not None else 0)
+    result = run_scenario(scenario_of(smallest), make_scheduler, options)
+    where = f"; {save(smallest, path, case.scenario.name)}" if options.explained else ""
+    jobs = counted(len(smallest["workloads"]), "workload")
+    text = f"drawn case {number}, made as small as it fails: {jobs}{where}"
+    first = Difference(text, tuple(f"{one}" for one in smallest["workloads"]))
+    return replace(
+        result,
+        differences=(text, *result.differences),
+        failures=(first, *result.failures),
+    )
 
 
 def run_scenario(
@@ -220,18 +214,24 @@ def run_scenario(
 ) -> CaseResult:
     """Run one scenario; any failure becomes its result."""
     start = perf_counter()
-    outcome: Outcome
-    warnings: tuple[str, ...] = ()
+    name = "" if scenario.name == scenario.path.stem else scenario.name
+    result = CaseResult(scenario.path, "error", name=name)
     try:
-        differences = check(scenario, make_scheduler, options)
-        warnings = tuple(f"{scenario.line(n)}: {text}" for n, text in mistakes(scenario.objects))
-        outcome = "failed" if differences else "passed"
+        found = tuple(differences_of(scenario, make_scheduler, options))
+        result = replace(
+            result,
+            outcome="failed" if found else "passed",
+            differences=tuple(each.text for each in found),
+            warnings=tuple(f"{scenario.line(n)}: {text}" for n, text in mistakes(scenario.objects)),
+            failures=found,
+        )
+    except ScenarioError as error:
+        result = replace(result, differences=(str(with_line(error, scenario.path)),))
     except PumiceError as error:
-        outcome, differences = "error", [str(error)]
+        result = replace(result, differences=(str(error),))
     except Exception as error:  # noqa: BLE001  (a crash is the result of this scenario)
-        outcome, differences = "error", [crash_text(error)]
-    spent = perf_counter() - start
-    return CaseResult(scenario.path, outcome, tuple(differences), spent, warnings)
+        result = replace(result, differences=(crash_text(error),))
+    return replace(result, seconds=perf_counter() - start)
 
 
 # starting a worker costs about as much as a few dozen small scenarios
@@ -260,17 +260,16 @@ def run_files(
         else _run_in_processes(files, make_scheduler, options, workers)
     )
     for result in results:
-        if result.outcome != "skipped":
-            yield result
-            if stop_early and result.outcome != "passed":
-                return
+        yield result
+        if stop_early and result.outcome != "passed":
+            return
 
 
 def _run_here(
     files: Iterable[ScenarioFile], make_scheduler: SchedulerFactory, options: CompareOptions
 ) -> Iterator[CaseResult]:
     for file in files:
-        yield run_file(file, make_scheduler, options)
+        yield from run_file(file, make_scheduler, options)
 
 
 def _run_in_processes(
@@ -297,23 +296,34 @@ def _results(
     try:
         return future.result()
     except BrokenProcessPool:
-        return [_run_alone(file, make_scheduler, options) for file in chunk]
+        return [one for file in chunk for one in _run_alone(file, make_scheduler, options)]
 
 
 def _run_chunk(
     files: Sequence[ScenarioFile], make_scheduler: SchedulerFactory, options: CompareOptions
 ) -> list[CaseResult]:
-    return [run_file(file, make_scheduler, options) for file in files]
+    return [one for file in files for one in run_file(file, make_scheduler, options)]
 
 
 def _run_alone(
     file: ScenarioFile, make_scheduler: SchedulerFactory, options: CompareOptions
-) -> CaseResult:
+) -> list[CaseResult]:
     with worker_processes(1) as pool:
         try:
             return pool.submit(run_file, file, make_scheduler, options).result()
         except BrokenProcessPool:
-            return CaseResult(file.path, "error", ("the process died while running this file",))
+            return [CaseResult(file.path, "error", ("the process died while running this file",))]
+
+
+def lines_of(result: CaseResult) -> list[str]:
+    """Return what is wrong, a line for each difference, each followed by its reasons."""
+    if not result.failures:
+        return [*result.differences]
+    return [
+        line
+        for each in result.failures
+        for line in (each.text, *(f"  because {reason}" for reason in each.because))
+    ]
 
 
 def junit_xml(results: Sequence[CaseResult]) -> str:
@@ -337,8 +347,9 @@ def junit_xml(results: Sequence[CaseResult]) -> str:
         if result.outcome in {"failed", "error"}:
             tag = "failure" if result.outcome == "failed" else "error"
             first = result.differences[0] if result.differences else ""
-            lines = "\n".join(map(shown, result.differences))
-            ET.SubElement(case, tag, message=shown(first)).text = lines
+            message = f"{result.name}: {first}" if result.name else first
+            lines = "\n".join(map(shown, lines_of(result)))
+            ET.SubElement(case, tag, message=shown(message)).text = lines
     suites = ET.Element("testsuites")
     suites.append(suite)
     ET.indent(suites)

@@ -5,9 +5,9 @@ A scenario is data: nothing here runs a scheduler.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -17,14 +17,37 @@ import yaml
 from pumice.api.conf import DEFAULT_CONF
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import ObjectLine, load_values, object_lines
-from pumice.api.named_files import named_conf, named_manifests
-from pumice.api.objects import from_manifest, in_namespace
+from pumice.api.named_files import is_snapshot, named_conf, named_manifests
+from pumice.api.objects import KINDS, from_manifest, in_namespace
+from pumice.api.scenario_values import (
+    listed,
+    problem,
+    refuse_unknown,
+    seconds_from,
+    typed,
+    with_line,
+    within_from,
+)
+from pumice.api.short_forms import SHORT_KEYS, short_objects
 from pumice.api.times import lenient_epoch
-from pumice.api.wording import EMPTY_FILE, nearest
+from pumice.api.wording import EMPTY_FILE
 from pumice.api.yaml_text import parse_yaml
-from pumice.errors import ABSENT, ManifestError, ScenarioError
+from pumice.errors import ManifestError, ScenarioError
+from pumice.scenarios.drawn import Draw, is_drawn
+from pumice.scenarios.expectations import (
+    EXPECT_KEYS,
+    MOST_CYCLES,
+    Eventually,
+    Record,
+    always_from,
+    eventually_from,
+    expectations_from,
+)
+from pumice.scenarios.matrix import cases_of
+from pumice.scenarios.objects import is_job
+from pumice.scenarios.steps import Step, steps_from
 
-Record = dict[str, Any]
+__all__ = ["EXPECT_KEYS", "TOP_KEYS", "Scenario", "load_scenario", "scenario_from"]
 
 DEFAULT_NOW = "2026-01-01T00:00:00Z"
 SUFFIXES = frozenset({".json", ".yaml", ".yml"})
@@ -32,27 +55,22 @@ SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
     *("conf", "confFrom", "featureGates", "nodeUsage", "hidden", "objects", "objectsFrom"),
-    "expect",
+    *("nodes", "queues", "priorities", "workloads", "at", "every", "evicted", "matrix", "draw"),
+    *("expect", "always", "eventually"),
 )
-_MOST_CYCLES = 100_000
 _OBJECT = re.compile(r"objects\[(\d+)\]")
-_MARKS = frozenset({"objects", "objectsFrom", "conf", "confFrom", "expect", "nodeUsage"})
+_MARKS = frozenset(
+    {
+        *("objects", "objectsFrom", "conf", "confFrom", "expect", "nodeUsage"),
+        *("always", "eventually", "workloads", "draw"),
+    }
+)
+_READ = frozenset(kind for _, kind in KINDS)
+_OF_SNAPSHOTS = ("conf", "now", "seed", "nodeUsage", "hidden")
+"""What a snapshot states besides its objects, unless the scenario that names it does."""
+_UNTIL_QUIET = 50
+"""Cycles after which a scenario that states no number of them, and does not settle, ends."""
 _GATES = ("SchedulingGatesQueueAdmission",)
-_NUMBER_KEYS = ("bindsNum", "evictNum", "evicted")
-_NODE_KEYS = ("binds", "pipelined", "nominated")
-"""Keys of expectations that map pods to nodes."""
-_LIST_KEYS = ("bindOrder", "evictions", "bindNumsInHyperNode", "openedGates")
-_MAPPING_KEYS = (
-    *("binds", "pipelined", "podGroups", "nominated", "queues", "unschedulable"),
-    *("claims", "pipelinedOnOneOf", "taskStatusNums"),
-    *("boundPerPodGroup", "pipelinedPerPodGroup", "phases"),
-)
-EXPECT_KEYS = (
-    *_MAPPING_KEYS,
-    *_LIST_KEYS,
-    *_NUMBER_KEYS,
-    *("evictionsUnordered", "counts", "cycles"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +87,8 @@ class Scenario:
     now: float
     """Epoch seconds of the first cycle."""
     cycles: int = 1
+    until_quiet: bool = False
+    """Whether it ends sooner, once nothing changes any more: no number of cycles is stated."""
     stable: Literal[True, "counts"] = True
     seed: int = 0
     node_usage: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -78,6 +98,17 @@ class Scenario:
     queue_gates: bool = False
     """Whether the feature SchedulingGatesQueueAdmission is on."""
     expect: list[Record] = field(default_factory=list)
+    always: dict[str, Any] = field(default_factory=dict)
+    """Invariants by name, each with its value."""
+    eventually: Eventually | None = None
+    steps: list[Step] = field(default_factory=list)
+    """What changes from outside between cycles."""
+    interval: float = 1.0
+    """Seconds from one cycle to the next."""
+    requeues: bool = False
+    """Whether evicted pods come back and wait; else they are gone."""
+    stated: int | None = None
+    """How many of the objects the file, or those that it names, spells out; None: all."""
 
     @cached_property
     def _lines(self) -> list[ObjectLine]:
@@ -85,7 +116,8 @@ class Scenario:
 
     def line(self, index: int, path: Sequence[str | int] = ()) -> str:
         """Return file and line of an object, or of a field of it; the file alone if unknown."""
-        known = len(self._lines) == len(self.objects)
+        stated = len(self.objects) if self.stated is None else self.stated
+        known = len(self._lines) == stated and index < stated
         return self._lines[index].at(path) if known else str(self.path)
 
     def placed(self, error: ManifestError) -> ManifestError:
@@ -122,7 +154,8 @@ def located_scenario(document: Any, path: Path) -> Scenario:
         lines = object_lines(path) if found else []
         if found and int(found[1]) < len(lines):
             error.file = lines[int(found[1])].at()
-        raise
+            raise
+        raise with_line(error, path) from None
 
 
 def read_document(path: Path) -> Any:
@@ -150,31 +183,81 @@ def are_manifests(document: Any) -> bool:
 def scenario_from(document: Any, path: Path) -> Scenario:
     """Validate a document that was read from `path` and fill in the defaults.
 
+    Of several cases it is the first.
+
     Raises:
         ScenarioError: The document is not a scenario or breaks the format.
     """
     if not isinstance(document, dict):
         found = EMPTY_FILE if document is None else document
-        raise _problem(path, "", found, "manifests, or a scenario with the key 'objects'")
-    _refuse_unknown(path, "", document, TOP_KEYS)
+        raise problem(path, "", found, "manifests, or a scenario with the key 'objects'")
+    refuse_unknown(path, "", document, TOP_KEYS)
+    _, document = next(cases_of(path, document, TOP_KEYS))
+    if is_drawn(document):
+        document = Draw(path, document).document(0)
+    objects, document = _objects(path, document)
     conf, conf_source = conf_of(path, document)
     cycles, expect = expectations_from(path, document)
-    seed = _typed(path, "seed", document.get("seed", 0), (int, str), "a whole number")
-    return Scenario(
+    always, eventually = always_from(path, document), eventually_from(path, document)
+    now = _instant(path, "now", document.get("now", DEFAULT_NOW))
+    scenario = Scenario(
         path=path,
         name=str(document.get("name", path.stem)),
-        objects=_objects(path, document),
+        objects=[*objects, *short_objects(path, document, objects, now)],
         conf=conf,
         conf_source=conf_source,
-        now=_instant(path, "now", document.get("now", DEFAULT_NOW)),
-        cycles=cycles,
+        now=now,
+        cycles=max(cycles or 1, len(expect)),
         stable=_stable(path, document.get("stable", True)),
-        seed=seed if isinstance(seed, int) else 0,  # a text names the case it comes from
+        seed=_seed(path, document),
         node_usage=_node_usage(path, document),
-        hidden=_typed(path, "hidden", document.get("hidden", {}), dict, "kinds to reasons"),
+        hidden=typed(path, "hidden", document.get("hidden", {}), dict, "kinds to reasons"),
         queue_gates=_feature_gates(path, document).get(_GATES[0], False),
         expect=expect,
+        always=always,
+        eventually=eventually,
+        steps=steps_from(path, document),
+        interval=_interval(path, document),
+        requeues=_requeues(path, document),
+        stated=len(objects),
     )
+    return scenario if cycles else _open_ended(scenario)
+
+
+def _open_ended(scenario: Scenario) -> Scenario:
+    """Return a scenario that states no number of cycles with the most that it may need."""
+    if not (scenario.always or scenario.eventually or scenario.steps):
+        return scenario
+    spans = [step.at for step in scenario.steps]
+    if scenario.eventually is not None and scenario.eventually.within is not None:
+        spans.append(scenario.eventually.within)
+    longest = max((span.in_cycles(scenario.interval) for span in spans), default=0)
+    settles = scenario.always.get("settles")
+    within = settles.get("within") if isinstance(settles, dict) else settles
+    if within is not None:
+        span = within_from(scenario.path, "always.settles.within", within)
+        longest += span.in_cycles(scenario.interval) + 1
+    most = min(longest + _UNTIL_QUIET, MOST_CYCLES)
+    return replace(scenario, cycles=max(most, scenario.cycles), until_quiet=True)
+
+
+def _seed(path: Path, document: Mapping[str, Any]) -> int:
+    seed = typed(path, "seed", document.get("seed", 0), (int, str), "a whole number")
+    return seed if isinstance(seed, int) else 0  # a text names the case it comes from
+
+
+def _interval(path: Path, document: Mapping[str, Any]) -> float:
+    seconds = seconds_from(path, "every", document.get("every", "1s"))
+    if seconds <= 0:
+        raise problem(path, "every", document["every"], "a time such as 30s")
+    return seconds
+
+
+def _requeues(path: Path, document: Mapping[str, Any]) -> bool:
+    given = document.get("evicted", "gone")
+    if given not in ("gone", "requeue"):
+        raise problem(path, "evicted", given, "gone or requeue")
+    return bool(given == "requeue")
 
 
 def conf_of(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
@@ -185,58 +268,87 @@ def conf_of(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
     """
     inside = f"{path}: conf"
     if "conf" in document and "confFrom" in document:
-        raise _problem(path, "confFrom", document["confFrom"], "either conf or confFrom, not both")
+        raise problem(path, "confFrom", document["confFrom"], "either conf or confFrom, not both")
     if "confFrom" in document:
-        name = _typed(path, "confFrom", document["confFrom"], str, "a file name")
+        name = typed(path, "confFrom", document["confFrom"], str, "a file name")
         return named_conf(path, name, ScenarioError)
     conf = document.get("conf", DEFAULT_CONF)
     if isinstance(conf, dict):
         return yaml.safe_dump(conf, sort_keys=False), inside
-    return _typed(path, "conf", conf, str, "the text of a configuration or a mapping"), inside
+    return typed(path, "conf", conf, str, "the text of a configuration or a mapping"), inside
 
 
-def _objects(path: Path, document: Mapping[str, Any]) -> list[Manifest]:
-    if "objects" not in document and "objectsFrom" not in document:
-        raise _problem(path, "objects", None, "a list of manifests (or objectsFrom)")
+def _objects(path: Path, document: Mapping[str, Any]) -> tuple[list[Manifest], Mapping[str, Any]]:
+    """Return the objects that are spelt out, and the document with what a named snapshot states."""
+    if not document.keys() & {"objects", "objectsFrom", *SHORT_KEYS}:
+        raise problem(path, "objects", None, "a list of manifests (or objectsFrom)")
     given = document.get("objects", [])
     if isinstance(given, str):
         with _as_scenario_error(path, "objects "):
             given = parse_yaml(given, str(path))
-    found = [(path, f"objects[{i}]", item) for i, item in enumerate(_list(path, "objects", given))]
-    for name in _list(path, "objectsFrom", document.get("objectsFrom", [])):
-        _typed(path, "objectsFrom", name, str, "file names")
-        items = _only([root.content for root in named_manifests(path, name, ScenarioError)])
-        for i, item in enumerate(items if isinstance(items, list) else [items]):
-            found.append((path.parent / name, f"document[{i}]", item))
-    return [manifest for item in found if item[2] is not None for manifest in _manifests(*item)]
+    found = [(path, f"objects[{i}]", item) for i, item in enumerate(listed(path, "objects", given))]
+    names = document.get("objectsFrom", [])
+    for name in [names] if isinstance(names, str) else listed(path, "objectsFrom", names):
+        typed(path, "objectsFrom", name, str, "file names")
+        other, stated = path.parent / name, {}
+        roots = [root.content for root in named_manifests(path, name, ScenarioError)]
+        for root in roots:
+            if is_snapshot(root):
+                stated = {key: root[key] for key in _OF_SNAPSHOTS if key in root}
+        if document.keys() & {"conf", "confFrom"}:
+            stated.pop("conf", None)
+        document = {**stated, **document}
+        items = [one for root in roots for one in _items(root)]
+        found += [(other, f"document[{i}]", item) for i, item in enumerate(items)]
+    stated_objects = [
+        manifest for item in found if item[2] is not None for manifest in _manifests(*item)
+    ]
+    return stated_objects, document
+
+
+def _items(root: Any) -> list[Any]:
+    """Return the objects of a document that another scenario names: those that scheduling reads."""
+    if is_snapshot(root):
+        return [*root["objects"]]
+    found = root if isinstance(root, list) else [root]
+    return [one for item in found for one in _unpacked(item) if one is None or _is_read(one)]
+
+
+def _unpacked(item: Any) -> list[Any]:
+    is_list = isinstance(item, dict) and str(item.get("kind", "")).endswith("List")
+    return [one for each in item["items"] for one in _unpacked(each)] if is_list else [item]
+
+
+def _is_read(one: Mapping[str, Any]) -> bool:
+    return one["kind"] in _READ or is_job(one)
 
 
 def _manifests(path: Path, where: str, item: Any) -> list[Manifest]:
     """Check one manifest; a `kind: …List` yields its items."""
-    manifest = _typed(path, where, item, dict, "a manifest")
-    kind = _typed(path, f"{where}.kind", manifest.get("kind"), str, "the kind of the object")
+    manifest = typed(path, where, item, dict, "a manifest")
+    kind = typed(path, f"{where}.kind", manifest.get("kind"), str, "the kind of the object")
     if kind.endswith("List") and "items" in manifest:
-        items = _list(path, f"{where}.items", manifest["items"])
+        items = listed(path, f"{where}.items", manifest["items"])
         return [m for i, one in enumerate(items) for m in _manifests(path, f"{where}[{i}]", one)]
-    metadata = _typed(path, f"{where}.metadata", manifest.get("metadata"), dict, "a mapping")
-    _typed(path, f"{where}.metadata.name", metadata.get("name"), str, "the name of the object")
+    metadata = typed(path, f"{where}.metadata", manifest.get("metadata"), dict, "a mapping")
+    typed(path, f"{where}.metadata.name", metadata.get("name"), str, "the name of the object")
     for part in ("labels", "annotations"):
         if metadata.get(part) is not None:
-            _typed(path, f"{where}.metadata.{part}", metadata[part], dict, "a mapping")
+            typed(path, f"{where}.metadata.{part}", metadata[part], dict, "a mapping")
     return [dict(in_namespace(manifest))]
 
 
 def _node_usage(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    given = _typed(path, "nodeUsage", document.get("nodeUsage", {}), dict, "node to usage")
+    given = typed(path, "nodeUsage", document.get("nodeUsage", {}), dict, "node to usage")
     usage: dict[str, dict[str, float]] = {}
     for node, facts in given.items():
         where = f"nodeUsage.{node}"
-        _typed(path, where, facts, dict, "a mapping with cpu and memory in percent")
-        _refuse_unknown(path, where, facts, ("cpu", "memory", "metricsTime"))
+        typed(path, where, facts, dict, "a mapping with cpu and memory in percent")
+        refuse_unknown(path, where, facts, ("cpu", "memory", "metricsTime"))
         usage[node] = {
             key: _instant(path, f"{where}.{key}", value)
             if key == "metricsTime"
-            else float(_typed(path, f"{where}.{key}", value, (int, float), "a percentage"))
+            else float(typed(path, f"{where}.{key}", value, (int, float), "a percentage"))
             for key, value in facts.items()
         }
     return usage
@@ -244,69 +356,12 @@ def _node_usage(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str, 
 
 def _feature_gates(path: Path, document: Mapping[str, Any]) -> dict[str, bool]:
     given: dict[str, bool] = document.get("featureGates", {})
-    _typed(path, "featureGates", given, dict, "names of features to true or false")
-    _refuse_unknown(path, "featureGates", given, _GATES)
+    typed(path, "featureGates", given, dict, "names of features to true or false")
+    refuse_unknown(path, "featureGates", given, _GATES)
     for name, value in given.items():
         if not isinstance(value, bool):
-            raise _problem(path, f"featureGates.{name}", value, "true or false")
+            raise problem(path, f"featureGates.{name}", value, "true or false")
     return given
-
-
-def expectations_from(path: Path, document: Mapping[str, Any]) -> tuple[int, list[Record]]:
-    """Return the number of cycles of a scenario and what is expected of each.
-
-    Raises:
-        ScenarioError: they break the format.
-    """
-    cycles = document.get("cycles")
-    if cycles is not None and not (_is_count(cycles) and 1 <= cycles <= _MOST_CYCLES):
-        raise _problem(path, "cycles", cycles, f"a number of at least 1, at most {_MOST_CYCLES}")
-    if document.get("expect") is None:
-        return cycles or 1, []
-    expect = _typed(path, "expect", document["expect"], dict, "a mapping")
-    if "cycles" not in expect:
-        if cycles is not None and cycles > 1:
-            raise _problem(path, "expect.cycles", None, f"a list of {cycles} records")
-        return 1, [_record(path, "expect", expect)]
-    _refuse_unknown(path, "expect", expect, ("cycles",))
-    given = _list(path, "expect.cycles", expect["cycles"])
-    if not given or len(given) != (cycles or len(given)):
-        raise _problem(
-            path, "expect.cycles", f"{len(given)} records", f"{cycles or 'at least 1'}, as 'cycles'"
-        )
-    return len(given), [_record(path, f"expect.cycles[{i}]", one) for i, one in enumerate(given)]
-
-
-def _record(path: Path, where: str, given: Any) -> Record:
-    """Check the expectations for one cycle and lift the entries of `counts` to the top."""
-    record = dict(_typed(path, where, given, dict, "a mapping"))
-    _refuse_unknown(path, where, record, EXPECT_KEYS)
-    counts = _typed(path, f"{where}.counts", record.pop("counts", {}), dict, "a mapping")
-    _refuse_unknown(path, f"{where}.counts", counts, EXPECT_KEYS)
-    record |= counts
-    for key, value in record.items():
-        kind, wanted = _kind(key)
-        if not kind(value):
-            raise _problem(path, f"{where}.{key}", value, wanted)
-    for key in _NODE_KEYS:
-        for pod, node in (record.get(key) or {}).items():
-            _typed(path, f"{where}.{key}.{pod}", node, str, "the name of a node")
-    for name, group in record.get("podGroups", {}).items():
-        entry = _typed(path, f"{where}.podGroups.{name}", group, dict, "a mapping with phase")
-        _refuse_unknown(
-            path, f"{where}.podGroups.{name}", entry, ("phase", "conditions", "hyperNode")
-        )
-    return record
-
-
-def _kind(key: str) -> tuple[Callable[[Any], bool], str]:
-    if key in _NUMBER_KEYS:
-        return _is_count, "a number"
-    if key in _LIST_KEYS:
-        return lambda value: isinstance(value, list), "a list"
-    if key in _MAPPING_KEYS:
-        return lambda value: isinstance(value, dict), "a mapping"
-    return lambda value: isinstance(value, bool), "true or false"
 
 
 def _stable(path: Path, value: Any) -> Literal[True, "counts"]:
@@ -314,56 +369,15 @@ def _stable(path: Path, value: Any) -> Literal[True, "counts"]:
         return True
     if value == "counts":
         return "counts"
-    raise _problem(path, "stable", value, "true or 'counts'")
+    raise problem(path, "stable", value, "true or 'counts'")
 
 
 def _instant(path: Path, where: str, value: Any) -> float:
     wanted = f"an RFC 3339 instant such as {DEFAULT_NOW}"
     try:
-        return lenient_epoch(_typed(path, where, value, str, wanted))
+        return lenient_epoch(typed(path, where, value, str, wanted))
     except ValueError:
-        raise _problem(path, where, value, wanted) from None
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _list(path: Path, where: str, value: Any) -> list[Any]:
-    return _typed(path, where, value, list, "a list")
-
-
-def _typed(path: Path, where: str, value: Any, kind: type | tuple[type, ...], wanted: str) -> Any:
-    """Return the value if it has the wanted type; a boolean is not a number."""
-    if not isinstance(value, kind) or isinstance(value, bool):
-        unquoted = kind is str and isinstance(value, bool)
-        raise _problem(path, where, value, wanted, hint="put it in quotes" if unquoted else "")
-    return value
-
-
-def _refuse_unknown(
-    path: Path, where: str, given: Mapping[str, Any], known: tuple[str, ...]
-) -> None:
-    for key in given:
-        if key not in known:
-            near = nearest(str(key), known)
-            raise _problem(
-                path,
-                where,
-                key,
-                f"one of the keys {', '.join(known)}",
-                hint=f"did you mean '{near}'?" if near else "",
-            )
-
-
-def _problem(path: Path, where: str, found: Any, wanted: str, hint: str = "") -> ScenarioError:
-    return ScenarioError(
-        wanted=wanted,
-        found=ABSENT if found is None else found,
-        field=where,
-        file=str(path),
-        hint=hint,
-    )
+        raise problem(path, where, value, wanted) from None
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from pumice.api.decisions import Decisions
 from pumice.api.output_files import write_file
 from pumice.errors import ScenarioError
 from pumice.scenarios.compare import counts
-from pumice.scenarios.runner import PlayedCycle
-from pumice.scenarios.scenario import Record, Scenario
+from pumice.scenarios.expectations import Record
+from pumice.scenarios.played import PlayedCycle
+from pumice.scenarios.scenario import Scenario
 
 
 def expectations(scenario: Scenario, played: Sequence[PlayedCycle]) -> Record:
@@ -24,13 +25,13 @@ def expectations(scenario: Scenario, played: Sequence[PlayedCycle]) -> Record:
 
     A file with `stable: counts` gets counts; unordered evictions stay unordered.
     """
-    many = scenario.cycles > 1
+    many = len(played) > 1
     if scenario.stable == "counts":
         numbers = [counts(cycle.objects, cycle.decisions) for cycle in played]
         return {"cycles": numbers} if many else {"counts": numbers[0]}
-    known: Sequence[Record] = scenario.expect or [{}] * len(played)
+    known: Sequence[Record] = [*scenario.expect, *({} for _ in played)]
     records = [
-        _record(cycle.decisions, before) for cycle, before in zip(played, known, strict=True)
+        _record(cycle.decisions, before) for cycle, before in zip(played, known, strict=False)
     ]
     return {"cycles": records} if many else records[0]
 

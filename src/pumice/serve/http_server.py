@@ -122,7 +122,7 @@ class _Entrance:
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Note which connections do something, and refuse requests that are no text."""
         if not _is_text(request):
-            raise web.HTTPBadRequest(text="wanted headers in UTF-8\n")
+            raise web.HTTPBadRequest(text="expected headers in UTF-8\n")
         protocol = request.protocol
         self._asked.add(protocol)
         request[_BODIES] = self._bodies

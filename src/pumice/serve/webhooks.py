@@ -282,7 +282,10 @@ def enabled_services(listed: str) -> list[Service]:
         if path not in SERVICES:
             hint = name_hint(path, SERVICES)
             raise InputError(
-                field="--enabled-admission", wanted="the path of a webhook", found=path, hint=hint
+                field="--enabled-admission",
+                wanted="a known path of a webhook",
+                found=path,
+                hint=hint,
             )
     return [SERVICES[path] for path in paths]
 

@@ -210,6 +210,8 @@ class Engine:
             self.sim_cluster.settle()
         if not self.waiting_jobs.plan():
             self.waiting_jobs.show()
+            if self._shortcuts.count_time:
+                self._decide(evicts=True)
             if self._execution.has_outdated_phases:
                 self._plan_follow_up(released=True)
                 self._execution.write_outdated_phases()

@@ -129,6 +129,8 @@ class Shortcuts:
     evicts: bool
     alarms: bool = False
     """Whether plugins state when time alone changes their decision."""
+    count_time: bool = False
+    """Whether a cycle follows each event, even if no job waits."""
     evictions: EvictionRules | None = None
     """Who may be evicted, if that is known of a configuration that evicts."""
     keep_fits: bool = False
@@ -168,6 +170,7 @@ class Shortcuts:
             refusals_last=lasts and not evicts,
             evicts=evicts,
             alarms=any(each.foretold for each in assumed),
+            count_time=any(each.counts_time for each in assumed),
             evictions=EvictionRules.of(actions, tiers) if lasts and evicts else None,
             keep_fits=keep_fits,
             admitting=_admitting(tiers) if "enqueue" in actions else (),

@@ -27,9 +27,16 @@ from pumice.framework.placement.ahead import has_plain_shape
 from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
-from pumice.testing.hook_questions import BY_NODES, BY_SHAPE, ORDERS, Answer, Answers, Questions
+from pumice.testing.hook_questions import (
+    BY_NODES,
+    BY_SHAPE,
+    ORDERS,
+    VICTIMS,
+    Answer,
+    Answers,
+    Questions,
+)
 from pumice.testing.samples import sample_cluster, snapshot_of
-from pumice.testing.victim_checks import VictimChecks
 
 SEEDS = range(4)
 _NOW = 1_767_229_200.0  # an hour after the first objects of a sample were made
@@ -133,7 +140,6 @@ class _Examination:
         self.moving = shuffled[_N_TASKS:]
 
     def run(self) -> None:
-        victims = VictimChecks(self.questions, self.asking, self.rng)
         with self.leaves_tables_alone("a question"):
             answers = self.questions.answers()
             self.same("answers differently when asked twice", answers, self.questions.answers())
@@ -141,8 +147,8 @@ class _Examination:
             self.check_orders()
             self.check_shapes_alike()
             self.check_node_terms()
-            victims.check_bounds()
-            victims.check_alone()
+            self.check_bounds()
+            self.check_alone()
         with self.leaves_tables_alone("a discarded statement"):
             statement = self.ssn.statement()
             self.check_moves(statement)
@@ -153,6 +159,35 @@ class _Examination:
         self.compare_cells("closing a session", self.before, cells(self.snapshot))
 
     # Questions
+
+    def check_bounds(self) -> None:
+        """Compare the victims a hook names, among different candidates, with their bound."""
+        every = np.asarray(self.questions.running, dtype=np.intp)
+        companies = [every, *(self.rng.permutation(every)[:size] for size in (1, 3, len(every)))]
+        for hook in VICTIMS:
+            for row in self.asking if self.questions.has(hook) else ():
+                bound = self.questions.bound(hook, row, every)
+                for company in companies if bound is not None else ():
+                    named = self.questions.victims(hook, row, company.tolist())
+                    if named is not None and not set(company[named]) <= set(every[bound]):
+                        text = f"names victims that bound_victims leaves out: {company[named]}"
+                        raise PluginError(self.questions.plugin.name, hook.__name__, text)
+
+    def check_alone(self) -> None:
+        """Compare the verdicts on tasks together with those on each by itself."""
+        every = self.questions.running
+        for hook in VICTIMS:
+            if hook.__name__ not in self.questions.plugin.judges_alone:
+                continue
+            for row in self.asking:
+                together = self.questions.victims(hook, row, every)
+                alone = [self.questions.victims(hook, row, [each]) for each in every]
+                said = [None] * len(every) if together is None else together.tolist()
+                if said != [None if each is None else bool(each[0]) for each in alone]:
+                    text = (
+                        f"judges a task by its company (leave {hook.__name__} out of judges_alone)"
+                    )
+                    raise PluginError(self.questions.plugin.name, hook.__name__, text)
 
     def check_rows(self) -> None:
         """Compare answers for single rows, some rows and shuffled rows with those for all."""

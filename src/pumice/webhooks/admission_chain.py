@@ -17,7 +17,6 @@ from pumice.api.schema.build import Node, schema_of
 from pumice.api.schema.grammar import fields_of
 from pumice.webhooks.fields import FieldError, aggregate, quoted
 from pumice.webhooks.go_types import DecodeError, decode
-from pumice.webhooks.json_patch import PatchError, applied
 from pumice.webhooks.metadata import check_metadata, check_metadata_update, finalizer_warnings
 from pumice.webhooks.pods.defaults import filled_pod
 from pumice.webhooks.pods.template import check_pod
@@ -29,7 +28,9 @@ from pumice.webhooks.review import (
     Operation,
     Options,
     Patch,
+    PatchError,
     Request,
+    applied,
     unreadable,
 )
 from pumice.webhooks.schemas import SchemaContents, fill_in

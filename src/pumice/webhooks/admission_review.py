@@ -25,7 +25,7 @@ def answer_review(body: bytes, service: Service, existing: Existing, options: Op
         return _written("", Answer(message=problem))
     request = review.get("request") if isinstance(review, dict) else None
     if not isinstance(request, dict):
-        problem = f"wanted an AdmissionReview of {API_VERSION} with a request"
+        problem = f"expected an AdmissionReview of {API_VERSION} with a request"
         return _written("", Answer(message=problem))
     uid = request.get("uid")
     return _written(

@@ -28,10 +28,9 @@ from pumice.webhooks.contents import HEAD, KnownContents
 from pumice.webhooks.custom_schemas import CustomSchemas
 from pumice.webhooks.fields import refused
 from pumice.webhooks.go_types import DecodeError, decode
-from pumice.webhooks.json_patch import PatchError, applied
 from pumice.webhooks.pods.template import pod_content
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
-from pumice.webhooks.review import Operation, Options, Request, children_of
+from pumice.webhooks.review import Operation, Options, PatchError, Request, applied, children_of
 
 _INVALID: Final = " is invalid: "
 _DEFAULT_SCHEDULER: Final = "default-scheduler"

@@ -178,8 +178,8 @@ def _unknown(manifest: Manifest, verdict: Verdict) -> Iterator[Finding]:
         text = warning.removeprefix('unknown field "').removesuffix('"')
         path = _steps(text)
         near = _nearest(path, schema_of(kind))
-        wanted = f"a field that exists{f', such as {near}' if near else ''}"
-        yield Finding(warning, path, None, wanted)
+        hint = f"; did you mean {near}?" if near else ""
+        yield Finding(f"{warning}{hint}", path, None, "")
 
 
 def _steps(text: str) -> tuple[Step, ...]:

@@ -181,6 +181,7 @@ def _check_sums(
     of_child: bool = False,
 ) -> Finding | None:
     """Add up the amounts of children, until they exceed the limit; the last one is ``of_child``."""
+    children = [*children]
     limits = {kind: bundle(_READ[kind](above.get("spec") or {})) for kind in kinds}
     totals: dict[str, Bundle] = {kind: {} for kind in kinds}
     for child in children:
@@ -193,7 +194,8 @@ def _check_sums(
                     f"({_listed(totals[kind])}) exceeds parent's {kind} limit "
                     f"({_listed(limits[kind])})"
                 )
-                sums, limit = _read_well(totals[kind]), _read_well(limits[kind], totals[kind])
+                whole = _total(children, kind)
+                sums, limit = _read_well(whole), _read_well(limits[kind], whole)
                 if of_child:
                     wanted = f"at most {limit} together, as queue {_name(above)} states"
                     if not limits[kind]:
@@ -202,6 +204,14 @@ def _check_sums(
                 wanted = f"at least {sums}, the sum of the queues below"
                 return Finding(text, ("spec", kind), Shown(limit), wanted)
     return None
+
+
+def _total(queues: Iterable[Manifest], kind: str) -> Bundle:
+    """Add up the amounts of all queues; Volcano names the sum up to the first one too many."""
+    total: Bundle = {}
+    for queue in queues:
+        total = _sum(total, bundle(_READ[kind](queue.get("spec") or {})))
+    return dict(sorted(total.items()))
 
 
 _READ: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {

@@ -1,4 +1,4 @@
-"""Requests and answers of a webhook; shared by the rules of all kinds.
+"""Requests and answers of a webhook, and patches as an API server applies them.
 
 A rule is a pure function of the request, of what else exists (``Existing``) and of the options.
 """
@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
+from pumice.api.cloning import clone
 from pumice.api.kinds import Manifest
 from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import FieldError, Key, Step, Words, wanted_of
@@ -182,3 +183,43 @@ def _group(given: dict[str, Any]) -> ResourceGroup:
 def _toleration(given: dict[str, Any]) -> dict[str, Any]:
     order = ("key", "operator", "value", "effect", "tolerationSeconds")
     return {name: given[name] for name in order if given.get(name) not in (None, "")}
+
+
+class PatchError(ValueError):
+    """A patch that does not apply; the message is the API server's."""
+
+
+def applied(document: Any, patch: Patch) -> Any:
+    """Return a changed copy of a document.
+
+    Raises:
+        PatchError: the place of a change does not exist.
+    """
+    changed = clone(document)
+    for change in patch:
+        _apply(changed, change)
+    return changed
+
+
+def _apply(document: Any, change: dict[str, Any]) -> None:
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in change["path"].split("/")[1:]]
+    holder = document
+    for step in steps[:-1]:
+        holder = holder.get(step) if isinstance(holder, dict) else _item(holder, step)
+        if holder is None:
+            text = f'doc is missing path: "{change["path"]}": missing value'
+            raise PatchError(f"{change['op']} operation does not apply: {text}")
+    last, value = steps[-1], clone(change.get("value"))
+    if isinstance(holder, list):
+        holder.insert(len(holder) if last == "-" else int(last), value)
+    elif change["op"] == "replace" and last not in holder:
+        text = f"doc is missing key: {change['path']}: missing value"
+        raise PatchError(f"replace operation does not apply: {text}")
+    else:
+        holder[last] = value
+
+
+def _item(holder: Any, step: str) -> Any:
+    if isinstance(holder, list) and step.isascii() and step.isdecimal() and int(step) < len(holder):
+        return holder[int(step)]
+    return None

@@ -76,9 +76,9 @@ def test_expressions(expression: str, want: bool) -> None:
     [
         ("device.driver ==", "1:17: Syntax error"),
         ("model == 1", "undeclared reference to 'model'"),
-        ("device.driver.size()", "found one of int"),
+        ("device.driver.size()", "got one of int"),
         (f'{MEMORY} >= quantity("1Gi")', "found no matching overload for '_>=_'"),
-        ("x" * 11_000, "11000 bytes long, wanted at most 10240"),
+        ("x" * 11_000, "11000 bytes long; expected at most 10240"),
     ],
 )
 def test_wrong_expressions_are_refused_when_they_are_read(expression: str, problem: str) -> None:
@@ -90,9 +90,9 @@ def test_wrong_expressions_are_refused_when_they_are_read(expression: str, probl
     ("expression", "problem"),
     [
         (f"{DOMAIN}.nope == 1", 'Key not found in map: "nope"'),
-        ("device.driver", "wanted true or false, found 'gpu.example.com'"),
+        ("device.driver", "expected true or false, got 'gpu.example.com'"),
         ('quantity("x").sign() == 1', "quantities must match"),
-        ('quantity("1").isLessThan(semver("1.0.0"))', "wanted two quantities or two semantic"),
+        ('quantity("1").isLessThan(semver("1.0.0"))', "expected two quantities or two semantic"),
         (f'{DOMAIN}.model.isLessThan(quantity("1"))', "No matching overloads found"),
     ],
 )

@@ -378,8 +378,8 @@ class TestErrors:
 
     def test_the_message_tells_what_was_wanted_and_what_was_found(self) -> None:
         problem = only_problem("actions: a\ntier: []\n")
-        assert problem.message == "wanted a known key, found 'tier'"
-        assert str(problem) == f"line 2: {problem.message} (did you mean 'tiers'?)"
+        assert problem.message == "unknown key 'tier'"
+        assert str(problem) == f"line 2: {problem.message}; did you mean 'tiers'?"
 
 
 class TestNames:

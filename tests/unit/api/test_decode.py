@@ -125,7 +125,7 @@ def test_an_error_names_the_object() -> None:
     with pytest.raises(ManifestError) as caught:
         from_manifest(given, source="pods.yaml:7")
     assert str(caught.value) == (
-        "pods.yaml:7: Pod ns/p: metadata.uid: wanted a string, found 5 (put it in quotes)"
+        "pods.yaml:7: Pod ns/p: metadata.uid: expected a string, got 5 (put it in quotes)"
     )
 
 

@@ -42,5 +42,5 @@ def test_gos_syntax_is_read(text: str, seconds: float) -> None:
     ],
 )
 def test_anything_else_is_refused(text: Any) -> None:
-    with pytest.raises(InputError, match="wanted a duration"):
+    with pytest.raises(InputError, match="expected a duration"):
         parse_duration(text)

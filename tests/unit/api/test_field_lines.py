@@ -97,7 +97,7 @@ def test_errors_on_their_way_are_pointed(file: Path) -> None:
 def test_commands_name_the_line_of_the_wrong_field(file: Path, words: tuple[str, ...]) -> None:
     result = CliRunner().invoke(main, [*words, str(file)])
     assert result.exit_code == 2
-    said = "spec.tasks[0].replicas: wanted at least 0, found -3"
+    said = "spec.tasks[0].replicas: expected at least 0, got -3"
     assert result.stderr == f"Error: {file}:15: Job default/train: {said}\n"
 
 

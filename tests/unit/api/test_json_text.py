@@ -44,7 +44,7 @@ def test_what_is_nested_within_reason_is_read(text: str) -> None:
 def test_what_is_nested_deeper_is_refused_with_its_line(text: Any, line: Any) -> None:
     with pytest.raises(ManifestError) as caught:
         parse_json(text, "f")
-    assert str(caught.value) == f"f:{line}: wanted at most {DEPTH} nested levels, found more"
+    assert str(caught.value) == f"f:{line}: expected at most {DEPTH} nested levels, got more"
 
 
 QUICK_OR_NOT = [

@@ -77,7 +77,7 @@ def test_pipes_are_not_waited_for(
     for command in COMMANDS:
         said(command, Path("scenario.yaml"))
     Path("scenario.yaml").write_text(f"objects: []\n{key}\n")
-    assert "wanted the name of a file, found a pipe or a device" in said(
+    assert "expected the name of a file, got a pipe or a device" in said(
         ["run"], Path("scenario.yaml")
     )
 
@@ -164,6 +164,6 @@ def test_a_config_map_without_one_configuration_is_refused(tmp_path: Path, data:
     file.write_text(config_map(**data))
     with pytest.raises(ScenarioError) as raised:
         read_conf_file(file, ScenarioError)
-    assert f"{file}: data: wanted one text under a key that ends with scheduler.conf" in str(
+    assert f"{file}: data: expected one text under a key that ends with scheduler.conf" in str(
         raised.value
     )

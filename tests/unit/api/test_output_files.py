@@ -115,7 +115,7 @@ def test_private_content_is_not_written_through_a_link(tmp_path: Path, *, exists
 def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    with pytest.raises(OutputError, match="a: wanted a file that can be written"):
+    with pytest.raises(OutputError, match="a: expected a file that can be written"):
         write_file(tmp_path / "a", "x")
 
 
@@ -143,7 +143,7 @@ def test_an_error_names_the_file_and_what_to_do(tmp_path: Path, name: str, hint:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in ("file", "file/x"):
-        with pytest.raises(OutputError, match=f"{name}: wanted a folder that can be written to"):
+        with pytest.raises(OutputError, match=f"{name}: expected a folder that can be written to"):
             make_folder(tmp_path / name)
     make_folder(tmp_path / "a/b", private=True)
     make_folder(tmp_path / "a/b")

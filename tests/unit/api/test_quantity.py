@@ -89,7 +89,7 @@ def test_anything_else_is_refused(written: Any) -> None:
     with pytest.raises(QuantityError) as caught:
         read(written)
     assert caught.value.found is written or caught.value.found == written
-    assert str(caught.value).startswith("wanted ")
+    assert str(caught.value).startswith("expected ")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_bad_amount_in_a_resource_list_names_its_resource() -> None:
     assert caught.value.field == "requests.nvidia.com/gpu"
     assert caught.value.found == "-2"
     assert str(caught.value) == (
-        "requests.nvidia.com/gpu: wanted an amount of zero or more, found '-2'"
+        "requests.nvidia.com/gpu: expected an amount of zero or more, got '-2'"
     )
 
 

@@ -135,8 +135,8 @@ def test_a_fault_is_named_with_its_line(text: str, line: int, found: str) -> Non
     with pytest.raises(ManifestError) as caught:
         parse_yaml(text, "f.yaml")
     sentence = str(caught.value)
-    assert sentence.startswith(f"f.yaml:{line}: wanted ")
-    assert sentence.endswith(f", found {found}")
+    assert sentence.startswith(f"f.yaml:{line}: expected ")
+    assert sentence.endswith(f", got {found}")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_results_of_a_few_cases_do_not_replace_the_page(
     results.write_text(json.dumps([{"name": report.LINES[0].name}]))
     monkeypatch.setattr(report, "RESULTS", results)
     monkeypatch.setattr(report, "PAGE", page)
-    with pytest.raises(SystemExit, match="wanted all cases of the tables") as error:
+    with pytest.raises(SystemExit, match="expected all cases of the tables") as error:
         report.main()
     assert report.LINES[1].name in str(error.value)
     assert not page.exists()

@@ -334,7 +334,7 @@ def test_an_error_of_pumice_is_one_message(
     path.write_text("{}")
     result = pumice_command("run", path)
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"Error: {path}: objects: wanted")
+    assert result.stderr.startswith(f"Error: {path}: objects: expected")
     assert len(result.stderr.splitlines()) == 1
     monkeypatch.setenv("PUMICE_DEBUG", "1")
     assert "ScenarioError" in repr(pumice_command("run", path).exception)

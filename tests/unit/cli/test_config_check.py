@@ -1,5 +1,6 @@
 """`pumice config check` with the plugins that there are: what it warns of."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_two_plugins_that_limit_queues_are_a_warning(tmp_path: Path) -> None:
     path.write_text(conf_with("{name: proportion}", "{name: gang}", "{name: capacity}"))
     result = check(path)
     assert result.exit_code == 0
-    assert "wanted one plugin that limits queues, found 'capacity'" in result.stderr
+    assert "expected one plugin that limits queues, got 'capacity'" in result.stderr
     assert "proportion on line 3 limits them too" in result.stderr
     path.write_text(conf_with("{name: proportion}", "{name: gang}"))
     assert check(path).stderr == ""
@@ -93,7 +94,7 @@ def test_a_configuration_without_plugins_is_warned_of(tmp_path: Path, tiers: str
     path.write_text(f"actions: allocate\n{tiers}", encoding="utf-8")
     result = check(path)
     assert (result.exit_code, "no problems" in result.output) == (0, False)
-    assert "tiers: wanted plugins, found none (without predicates" in result.output
+    assert "tiers: expected plugins, got none (without predicates" in result.output
 
 
 def test_config_check_of_a_scenario_follows_to_the_file_of_its_configuration(
@@ -113,3 +114,18 @@ SHIPPED = [*ROOT.glob("examples/**/*.conf"), *ROOT.glob("src/pumice/**/*.conf")]
 def test_shipped_configurations_give_no_warning(path: Path) -> None:
     result = check(path)
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_configuration_is_checked_with_its_cluster(tmp_path: Path) -> None:
+    """The warnings have the change that helps; without a file, the cluster's own is checked."""
+    conf = tmp_path / "new.conf"
+    conf.write_text(conf_with("{name: gang}").replace('"allocate"', '"preempt"'))
+    cluster = str(ROOT / "examples" / "first-cluster.yaml")
+    result = CliRunner().invoke(main, ["config", "check", str(conf), "--cluster", cluster])
+    assert (result.exit_code, "no errors" in result.stdout) == (0, True)
+    assert "allocate, which alone binds pods" in result.stderr
+    assert "write - name: priority before gang" in result.stderr
+    strict = ["config", "check", "--cluster", cluster, "--strict", "-o", "json"]
+    own = CliRunner().invoke(main, strict)
+    assert json.loads(own.stdout)["file"] == f"{cluster}: conf"
+    assert CliRunner().invoke(main, ["config", "check"]).exit_code == 2

@@ -81,13 +81,13 @@ def test_a_named_file_that_is_missing_never_leads_to_another_cluster(tmp_path: P
     with pytest.raises(InputError) as caught:
         connect(ConnectOptions(), env)
     absent = tmp_path / "absent"
-    wanted = "wanted a kubeconfig, found no such file"
+    wanted = "expected a kubeconfig, got no such file"
     assert str(caught.value) == f"{absent}: KUBECONFIG: {wanted}"
     with pytest.raises(InputError) as caught:
         connect(ConnectOptions(str(absent)), {"KUBECONFIG": str(tmp_path / "b")})
     assert str(caught.value) == f"{absent}: --kubeconfig: {wanted}"
     several = {**env, "KUBECONFIG": f"{absent}:{absent}2"}
-    with pytest.raises(InputError, match="KUBECONFIG: wanted a kubeconfig, found none of these"):
+    with pytest.raises(InputError, match="KUBECONFIG: expected a kubeconfig, got none of these"):
         connect(ConnectOptions(), several)
 
 
@@ -107,7 +107,7 @@ def test_a_command_ends_as_for_other_files_that_cannot_be_used(tmp_path: Path) -
             ran = CliRunner().invoke(main, command, env=env)
             assert (ran.exit_code, ran.stdout) == (2, "")
             assert ran.stderr.startswith(f"Error: {folder_or_absent}: ")
-            assert "wanted a kubeconfig, found " in ran.stderr
+            assert "expected a kubeconfig, got " in ran.stderr
 
 
 def test_certificates_come_from_data_or_files(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_a_report_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(main, ["demo", "--report", str(tmp_path / "file" / "x.html")])
     assert result.exit_code == 2
-    assert "wanted a folder that can be written to" in result.output
+    assert "expected a folder that can be written to" in result.output
 
 
 def test_the_figures_of_the_report_count_every_job_as_finished(played: Any, story: Any) -> None:

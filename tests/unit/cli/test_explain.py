@@ -159,7 +159,7 @@ def test_an_unknown_job_is_refused_in_one_line(scenario: Any) -> None:
     result = run("explain", "urgnt", "-f", scenario)
     assert result.exit_code == 2
     assert result.output == (
-        "Error: wanted a job of this cluster, found 'urgnt' (did you mean 'default/urgent'?)\n"
+        "Error: expected a job of this cluster, got 'urgnt' (did you mean 'default/urgent'?)\n"
     )
 
 

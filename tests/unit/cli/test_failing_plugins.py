@@ -71,7 +71,7 @@ def test_a_sweep_shows_it_as_the_error_of_the_run(options: list[str], tmp_path: 
         ),
         (
             'class A(Plugin, name="a"):\n    def __init__(self, foo):\n        self.foo = foo\n',
-            "wanted a plugin that can be made without arguments, found 'A'",
+            "expected a plugin that can be made without arguments, got 'A'",
         ),
     ],
 )

@@ -106,40 +106,40 @@ def test_a_failure_is_one_line_with_the_exit_code_of_the_original(pumice_command
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "wanted a Job, found an empty file"),
-        ("# nothing\n---\n", "wanted a Job, found an empty file"),
-        ("[]", "j.yaml:1: wanted a Job, a mapping, found []"),
-        ("a: [b\n", "j.yaml:2: wanted readable YAML, found no ',' or ']' in a list in brackets"),
-        ("a: 1\nb: 2\na: 3\n", "j.yaml:3: wanted each key once, found 'a' twice"),
-        ("a:\n\tb: 1\n", "j.yaml:2: wanted readable YAML, found a tab, where YAML wants spaces"),
+        ("", "expected a Job, got an empty file"),
+        ("# nothing\n---\n", "expected a Job, got an empty file"),
+        ("[]", "j.yaml:1: expected a Job, a mapping, got []"),
+        ("a: [b\n", "j.yaml:2: expected readable YAML, got no ',' or ']' in a list in brackets"),
+        ("a: 1\nb: 2\na: 3\n", "j.yaml:3: expected each key once, got 'a' twice"),
+        ("a:\n\tb: 1\n", "j.yaml:2: expected readable YAML, got a tab, where YAML wants spaces"),
         (
             "apiVersion: v1\nkind: Node\nmetadata: {name: x}\n",
-            "j.yaml:1: Node x: apiVersion: wanted 'batch.volcano.sh/v1alpha1', found 'v1'",
+            "j.yaml:1: Node x: apiVersion: expected 'batch.volcano.sh/v1alpha1', got 'v1'",
         ),
         (
             "apiVersion: batch.volcano.sh/v1alpha1\nkind: CronJob\nmetadata: {name: x}\n",
-            "j.yaml:2: CronJob default/x: kind: wanted 'Job', found 'CronJob'",
+            "j.yaml:2: CronJob default/x: kind: expected 'Job', got 'CronJob'",
         ),
-        ("kind: 5", "j.yaml:1: kind: wanted 'Job', found 5"),
+        ("kind: 5", "j.yaml:1: kind: expected 'Job', got 5"),
         (
             "metadata: {name: a}\n---\nmetadata: {name: b}\n",
-            "j.yaml: wanted one Job, found 2 objects",
+            "j.yaml: expected one Job, got 2 objects",
         ),
         (
             "spec: {tasks: [{replicas: 1.5}]}",
-            "j.yaml:1: spec.tasks[0].replicas: wanted a whole number of 32 bits, found 1.5",
+            "j.yaml:1: spec.tasks[0].replicas: expected a whole number of 32 bits, got 1.5",
         ),
         (
             "kind: Job\nmetadata: {name: a}\nspec:\n  tasks: {}\n",
-            "j.yaml:4: Job default/a: spec.tasks: wanted a list, found {}",
+            "j.yaml:4: Job default/a: spec.tasks: expected a list, got {}",
         ),
         (
             "spec: {tasks: [{template: {spec: {containers: [{resources: {limits: {cpu: x}}}]}}}]}",
-            "containers[0].resources.limits.cpu: wanted a quantity such as",
+            "containers[0].resources.limits.cpu: expected a quantity such as",
         ),
         (
             "metadata: {namespace: lab}",
-            "wanted 'default', the namespace of the command, found 'lab' (add --namespace lab)",
+            "expected 'default', the namespace of the command, got 'lab' (add --namespace lab)",
         ),
     ],
 )
@@ -218,11 +218,17 @@ def test_numbers_become_texts_where_texts_are_wanted(
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--requests", "cpu"], "--requests: wanted a resource and its amount, such as cpu=2,memo"),
-        (["--requests", "=1"], "--requests: wanted a resource and its amount"),
-        (["--requests", "cpu=NaN"], "--requests cpu: wanted a quantity such as"),
-        (["--limits", "cpu=1,memory=-1"], "--limits memory: wanted an amount of zero or more, fou"),
-        (["-f", "j.yaml"], "-f, --name: wanted a file or the name of a new job, found both"),
+        (
+            ["--requests", "cpu"],
+            "--requests: expected a resource and its amount, such as cpu=2,memo",
+        ),
+        (["--requests", "=1"], "--requests: expected a resource and its amount"),
+        (["--requests", "cpu=NaN"], "--requests cpu: expected a quantity such as"),
+        (
+            ["--limits", "cpu=1,memory=-1"],
+            "--limits memory: expected an amount of zero or more, got",
+        ),
+        (["-f", "j.yaml"], "-f, --name: expected a file or the name of a new job, got both"),
     ],
 )
 def test_a_wrong_option_is_named_with_what_is_wanted(

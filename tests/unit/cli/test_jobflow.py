@@ -78,10 +78,10 @@ def test_a_file_of_which_a_part_is_refused_fails_but_in_the_original(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "f.yaml: wanted a JobFlow, found an empty file"),
-        ("---\n# nothing\n", "f.yaml: wanted a JobFlow, found an empty file"),
-        ("a: [", "f.yaml:2: wanted readable YAML"),
-        ("kind: Node\nmetadata: {name: x}\n", "f.yaml:1: Node x: kind: wanted 'JobFlow', found"),
+        ("", "f.yaml: expected a JobFlow, got an empty file"),
+        ("---\n# nothing\n", "f.yaml: expected a JobFlow, got an empty file"),
+        ("a: [", "f.yaml:2: expected readable YAML"),
+        ("kind: Node\nmetadata: {name: x}\n", "f.yaml:1: Node x: kind: expected 'JobFlow', got"),
         (f"{FLOW.format('a')}---\n{FLOW.format('b')}spec: 5\n", "f.yaml:10: JobFlow default/b: "),
     ],
 )
@@ -99,7 +99,7 @@ def test_a_file_that_cannot_be_used_makes_nothing(
 def test_a_flow_is_not_made_from_no_file(pumice_command: Any) -> None:
     result = pumice_command("jobflow", "create")
     assert result.output == (
-        "Failed to create jobflow: -f: wanted a file with a JobFlow, found nothing\n"
+        "Failed to create jobflow: -f: expected a file with a JobFlow, got nothing\n"
     )
 
 

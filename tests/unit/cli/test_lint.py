@@ -55,8 +55,8 @@ def test_a_finding_names_line_object_field_found_and_wanted(lint: Any) -> None:
         1,
         [
             (
-                "a.yaml:12: Job default/train: spec.minAvailable: found 5, "
-                "wanted at most 2, the replicas of all tasks"
+                "a.yaml:12: Job default/train: spec.minAvailable: got 5, "
+                "expected at most 2, the replicas of all tasks"
             ),
             "1 problem in 2 objects",
         ],
@@ -69,7 +69,7 @@ def test_a_fault_that_follows_from_another_is_not_reported(lint: Any) -> None:
     code, lines = lint("a.yaml", files={"a.yaml": f"{QUEUE}---\n{job}"})
     assert code == 1
     assert [line.split(": ", 2)[2] for line in lines[:-1]] == [
-        'spec.tasks[0].replicas: found "two", wanted a whole number of 32 bits'
+        'spec.tasks[0].replicas: got "two", expected a whole number of 32 bits'
     ]
 
 
@@ -89,8 +89,8 @@ def test_values_of_a_wrong_type_in_a_pod_are_found_where_they_are(lint: Any) -> 
     code, lines = lint("p.yaml", files={"p.yaml": POD})
     assert code == 1
     assert lines[:2] == [
-        'p.yaml:6: Pod default/p: spec.nodeSelector: found ["a", "b"], wanted a mapping',
-        'p.yaml:7: Pod default/p: spec.priority: found "high", wanted a whole number of 32 bits',
+        'p.yaml:6: Pod default/p: spec.nodeSelector: got ["a", "b"], expected a mapping',
+        'p.yaml:7: Pod default/p: spec.priority: got "high", expected a whole number of 32 bits',
     ]
 
 
@@ -99,7 +99,7 @@ def test_queues_below_each_other_are_reported_as_that(lint: Any) -> None:
     other = QUEUE.replace("research", "other").replace("{weight: 1}", "{parent: research}")
     _, lines = lint("a.yaml", files={"a.yaml": f"{child}---\n{other}"})
     assert [line.partition(", ")[2] for line in lines[:2]] == [
-        "wanted a queue that is not below it"
+        "expected a queue that is not below it"
     ] * 2
 
 
@@ -114,7 +114,7 @@ def test_a_queue_in_another_file_counts_and_so_does_one_that_is_named(lint: Any)
     code, lines = lint("job.yaml", files={"job.yaml": good, "queue.yaml": QUEUE})
     assert (code, lines[0]) == (
         1,
-        "job.yaml:6: Job default/train: spec.queue: found research, wanted a queue that exists",
+        "job.yaml:6: Job default/train: spec.queue: got research, expected a queue that exists",
     )
     assert lint("job.yaml", "queue.yaml")[0] == 0
     assert lint("job.yaml", "--queue", "research")[0] == 0
@@ -124,12 +124,12 @@ def test_all_faults_of_an_object_are_reported_at_once_in_the_order_of_lines(lint
     bad = JOB.replace("replicas: 2", "replicas: -1").replace("image: busybox", "image: 5")
     bad = bad.replace("minAvailable: 5", "minAvailable: -5")
     _, lines = lint("-", "--queue", "research", given=bad)
-    assert [line.partition(": found")[0] for line in lines[:-1]] == [
+    assert [line.partition(": got")[0] for line in lines[:-1]] == [
         "<stdin>:7: Job default/train: spec.minAvailable",
         "<stdin>:10: Job default/train: spec.tasks[0].replicas",
         "<stdin>:15: Job default/train: spec.tasks[0].template.spec.containers[0].image",
     ]
-    assert lines[2].endswith("image: found 5, wanted a text (quote it)")
+    assert lines[2].endswith("image: got 5, expected a text (quote it)")
 
 
 def test_a_number_is_compared_with_the_replicas_of_its_own_task(lint: Any) -> None:
@@ -137,7 +137,7 @@ def test_a_number_is_compared_with_the_replicas_of_its_own_task(lint: Any) -> No
     bad = bad.replace("- name: worker", "- name: worker\n    minAvailable: 3")
     master = bad[bad.index("  - name: worker") :].replace("worker", "master")
     _, lines = lint("-", "--queue", "research", given=bad + master.replace("two", "2"))
-    assert [line.partition(": found")[0] for line in lines[:-1]] == [
+    assert [line.partition(": got")[0] for line in lines[:-1]] == [
         "<stdin>:11: Job default/train: spec.tasks[0].replicas",
         "<stdin>:18: Job default/train: spec.tasks[1].minAvailable",
     ]
@@ -164,17 +164,17 @@ def test_values_of_a_wrong_type_are_shown_and_what_is_wanted_is_plain(lint: Any)
     assert (code, lines) == (
         1,
         [
-            '<stdin>:5: HyperNode s0: spec.tier: found "1", wanted a whole number',
+            '<stdin>:5: HyperNode s0: spec.tier: got "1", expected a whole number',
             (
-                f"<stdin>:6: HyperNode s0: {member}.type: found Rack, "
-                'wanted one of "Node", "HyperNode"'
+                f"<stdin>:6: HyperNode s0: {member}.type: got Rack, "
+                'expected one of "Node", "HyperNode"'
             ),
             (
-                f"<stdin>:6: HyperNode s0: {member}.selector.exactMatch.name: found 5, "
-                "wanted a text (quote it)"
+                f"<stdin>:6: HyperNode s0: {member}.selector.exactMatch.name: got 5, "
+                "expected a text (quote it)"
             ),
-            "<stdin>:11: HyperNode s1: spec.members: found 3, wanted a list",
-            "<stdin>:11: HyperNode s1: spec.tier: wanted a value",
+            "<stdin>:11: HyperNode s1: spec.members: got 3, expected a list",
+            "<stdin>:11: HyperNode s1: spec.tier: expected a value",
             "5 problems in 2 objects",
         ],
     )
@@ -186,8 +186,8 @@ def test_an_amount_that_is_neither_a_whole_number_nor_a_text_is_one_problem(lint
     bad = QUEUE.replace("weight: 1", "weight: 1, capability: {cpu: 1.5}")
     assert lint("-", given=bad)[1] == [
         (
-            "<stdin>:4: Queue research: spec.capability.cpu: found 1.5, "
-            "wanted a whole number or a text"
+            "<stdin>:4: Queue research: spec.capability.cpu: got 1.5, "
+            "expected a whole number or a text"
         ),
         "1 problem in 1 object",
     ]
@@ -207,11 +207,11 @@ def test_bad_quantities_are_reported_with_all_other_faults(lint: Any) -> None:
     _, lines = lint("-", "--queue", "research", given=bad)
     assert [line.rpartition("resources.")[2].partition(" such as")[0] for line in lines[:-1]] == [
         (
-            "<stdin>:7: Job default/train: spec.minAvailable: found 5, wanted at most 2, "
+            "<stdin>:7: Job default/train: spec.minAvailable: got 5, expected at most 2, "
             "the replicas of all tasks"
         ),
-        "requests.cpu: found 4cores, wanted a quantity",
-        "requests.memory: found 1Gii, wanted a quantity",
+        "requests.cpu: got 4cores, expected a quantity",
+        "requests.memory: got 1Gii, expected a quantity",
     ]
 
 
@@ -220,21 +220,21 @@ def test_a_misspelt_event_is_reported_once(lint: Any) -> None:
     bad = good.replace("  tasks:", "  policies: [{event: PodFaild, action: RestartJob}]\n  tasks:")
     _, lines = lint("-", "--queue", "research", given=bad)
     assert len(lines) == 2
-    assert "spec.policies[0].event: found PodFaild, wanted one of" in lines[0]
+    assert "spec.policies[0].event: got PodFaild, expected one of" in lines[0]
 
 
 def test_an_object_without_a_spec_lacks_one(lint: Any) -> None:
     """The webhook of a cluster fails to complete it, and says only that."""
     bare = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: root}\n"
     _, lines = lint("-", given=bare)
-    assert lines[0] == "<stdin>:1: Queue root: spec: wanted an object"
+    assert lines[0] == "<stdin>:1: Queue root: spec: expected an object"
 
 
 def test_an_unknown_field_is_reported_with_the_one_probably_meant(lint: Any) -> None:
     code, lines = lint("-", given=JOB.replace("queue: research", "quue: default"))
     assert code == 1
     assert lines[0] == (
-        "<stdin>:6: Job default/train: spec.quue: wanted a field that exists, such as queue"
+        '<stdin>:6: Job default/train: spec.quue: unknown field "spec.quue"; did you mean queue?'
     )
 
 
@@ -244,7 +244,7 @@ def test_json_files_have_lines_too(lint: Any) -> None:
         "metadata": {"name": "q"}, "spec": {"weight": -1},
     }  # fmt: skip
     _, lines = lint("q.json", files={"q.json": json.dumps(content, indent=1)})
-    assert lines[0] == "q.json:8: Queue q: spec.weight: found -1, wanted at least 1"
+    assert lines[0] == "q.json:8: Queue q: spec.weight: got -1, expected at least 1"
 
 
 def test_json_output_has_the_message_of_the_cluster(lint: Any) -> None:
@@ -269,7 +269,7 @@ def test_a_file_that_cannot_be_read_is_a_finding(lint: Any) -> None:
     assert [line.split(":")[0] for line in lines] == [
         "a.yaml", "missing.yaml", "2 problems in 0 objects",
     ]  # fmt: skip
-    assert lines[1] == "missing.yaml:1: No such file or directory; wanted a readable file"
+    assert lines[1] == "missing.yaml:1: No such file or directory; expected a readable file"
 
 
 JOB_HEAD = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\n"
@@ -278,11 +278,11 @@ JOB_HEAD = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a
 @pytest.mark.parametrize(
     ("name", "text", "found"),
     [
-        ("a.json", '{"a": ', "found no value where one must follow, wanted readable JSON"),
-        ("a.json", '{"a": 1 2}', "found no ',' where one must follow, wanted readable JSON"),
-        ("a.json", '{"a": "b', "found a quote that is not closed, wanted readable JSON"),
-        ("a.yaml", JOB_HEAD, "Job default/a: spec: wanted an object"),
-        ("a.yaml", f"{JOB_HEAD}spec: {{tasks: []}}\n", "found 0, wanted at least 1 item"),
+        ("a.json", '{"a": ', "got no value where one must follow, expected readable JSON"),
+        ("a.json", '{"a": 1 2}', "got no ',' where one must follow, expected readable JSON"),
+        ("a.json", '{"a": "b', "got a quote that is not closed, expected readable JSON"),
+        ("a.yaml", JOB_HEAD, "Job default/a: spec: expected an object"),
+        ("a.yaml", f"{JOB_HEAD}spec: {{tasks: []}}\n", "got 0, expected at least 1 item"),
     ],
 )
 def test_faults_are_told_in_plain_words(lint: Any, name: str, text: str, found: str) -> None:
@@ -294,8 +294,8 @@ def test_faults_are_told_in_plain_words(lint: Any, name: str, text: str, found: 
 def test_an_object_that_stands_there_twice_is_a_finding(lint: Any) -> None:
     _, lines = lint("a.yaml", files={"a.yaml": f"{QUEUE}---\n{QUEUE}"})
     assert lines[0] == (
-        "a.yaml:8: Queue research: metadata.name: found research, "
-        "wanted each object once (the first is at a.yaml:1)"
+        "a.yaml:8: Queue research: metadata.name: got research, "
+        "expected each object once (the first is at a.yaml:1)"
     )
 
 
@@ -313,12 +313,15 @@ def test_kinds_without_rules_are_passed_over(lint: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "finding"),
     [
-        ("kind: Queue\nmetadata: {name: a}\n", "1: Queue a: apiVersion: wanted a non-empty string"),
-        ("apiVersion: v1\nmetadata: {name: a}\n", "1: kind: wanted a non-empty string"),
-        ("metadata: {name: a}\n", "1: apiVersion: wanted a non-empty string"),
+        (
+            "kind: Queue\nmetadata: {name: a}\n",
+            "1: Queue a: apiVersion: expected a non-empty string",
+        ),
+        ("apiVersion: v1\nmetadata: {name: a}\n", "1: kind: expected a non-empty string"),
+        ("metadata: {name: a}\n", "1: apiVersion: expected a non-empty string"),
         (
             "metadata: {name: a}\nkind: Pod\napiVersion: 1\n",
-            "3: Pod default/a: apiVersion: found 1, wanted a non-empty string",
+            "3: Pod default/a: apiVersion: got 1, expected a non-empty string",
         ),
     ],
 )
@@ -330,7 +333,7 @@ def test_an_object_without_kind_or_version_is_a_finding(lint: Any, text: str, fi
 
 
 def test_files_without_objects_are_refused(lint: Any) -> None:
-    refusal = "Error: <stdin>: wanted manifests, found none"
+    refusal = "Error: <stdin>: expected manifests, got none"
     assert lint("-", given="# nothing\n") == (2, [refusal])
 
 
@@ -339,8 +342,8 @@ def test_a_document_that_is_no_mapping_is_a_finding(lint: Any) -> None:
     assert (code, lines[:2]) == (
         1,
         [
-            "<stdin>:1: found hello world, wanted an object with apiVersion and kind",
-            "<stdin>:3: found [1, 2], wanted an object with apiVersion and kind",
+            "<stdin>:1: got hello world, expected an object with apiVersion and kind",
+            "<stdin>:3: got [1, 2], expected an object with apiVersion and kind",
         ],
     )
 
@@ -379,8 +382,8 @@ def test_a_misspelt_kind_is_a_finding(lint: Any, version: str, kind: str, wanted
     code, lines = lint("-", given=text)
     assert code == 1
     assert lines[0] == (
-        f"<stdin>:1: {kind} a: kind: found {kind} of {version}, "
-        f"wanted a kind of Volcano, such as {wanted}"
+        f"<stdin>:1: {kind} a: kind: got {kind} of {version}, "
+        f"expected a kind of Volcano, such as {wanted}"
     )
 
 
@@ -415,9 +418,9 @@ def reported(lint: Any, text: str, name: str) -> list[str]:
 
 def test_a_queue_hears_of_all_that_its_children_ask_for_beyond_it(lint: Any) -> None:
     assert reported(lint, TREE, "top") == [
-        "spec.capability.cpu: found 4, wanted at least 9, as the queues below",
-        ("spec.guarantee: found cpu 2, wanted at least cpu 3, the sum of the queues below"),
-        ("spec.deserved: found cpu 4, wanted at least cpu 6, the sum of the queues below"),
+        "spec.capability.cpu: got 4, expected at least 9, as the queues below",
+        ("spec.guarantee: got cpu 2, expected at least cpu 3, the sum of the queues below"),
+        ("spec.deserved: got cpu 4, expected at least cpu 6, the sum of the queues below"),
     ]
 
 
@@ -425,8 +428,8 @@ def test_a_child_that_exceeds_its_parent_names_the_parent_and_counts_in_cores(li
     text = TREE.replace("capability: {cpu: 9}, ", "")
     assert reported(lint, text, "b") == [
         (
-            "spec.guarantee: found with its siblings cpu 3, "
-            "wanted at most cpu 2 together, as queue top states"
+            "spec.guarantee: got with its siblings cpu 3, "
+            "expected at most cpu 2 together, as queue top states"
         )
     ]
 
@@ -436,7 +439,7 @@ def test_a_child_of_a_parent_that_guarantees_nothing_is_shown_that(lint: Any) ->
         "deserved: {cpu: 4}, guarantee: {resource: {cpu: 2}}", "deserved: {cpu: 4}"
     )
     assert (
-        "spec.guarantee: found with its siblings cpu 2, wanted none, as queue top states no "
+        "spec.guarantee: got with its siblings cpu 2, expected none, as queue top states no "
         in (" ".join(reported(lint, text, "b")))
     )
 
@@ -450,7 +453,7 @@ def test_a_child_that_cannot_be_read_is_reported_and_does_not_count(lint: Any, a
 
 def test_the_capability_of_the_root_is_compared_with_the_queues_below(lint: Any) -> None:
     assert reported(lint, f"{ROOT}---\n{TREE}", "root") == [
-        "spec.capability.cpu: found 3, wanted at least 4, as the queues below"
+        "spec.capability.cpu: got 3, expected at least 4, as the queues below"
     ]
 
 
@@ -459,7 +462,7 @@ def test_a_scheduler_configuration_is_sent_to_its_own_check(lint: Any, name: str
     text = 'actions: "allocate"\ntiers:\n- plugins: [{name: gang}]\n'
     code, lines = lint(name, files={"volcano-scheduler.conf": text}, given=text)
     assert code == 1
-    assert "found a scheduler configuration" in lines[0]
+    assert "got a scheduler configuration" in lines[0]
     assert lines[0].endswith(f"check it with 'pumice config check {name}'")
 
 
@@ -486,4 +489,6 @@ spec:
 def test_a_missing_value_is_not_shown_as_one(lint: Any) -> None:
     text = QUEUE.replace("{weight: 1}", "{weight: 1, guarantee: {resource: {cpu: 4}}}")
     _, lines = lint("q.yaml", files={"q.yaml": text})
-    assert lines[0].endswith("Queue research: spec.deserved.cpu: wanted at least 4, its guarantee")
+    assert lines[0].endswith(
+        "Queue research: spec.deserved.cpu: expected at least 4, its guarantee"
+    )

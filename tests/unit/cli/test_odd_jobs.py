@@ -30,41 +30,41 @@ JOB: Any = {
 TASK = ("spec", "tasks", 0)
 GONE = object()
 ODD = [
-    (("spec", "tasks"), {"a": 1}, "spec.tasks: wanted a list, found {'a': 1}"),
-    (("spec", "tasks"), None, "spec.tasks: wanted at least one task"),
-    (TASK, "w", "spec.tasks[0]: wanted a mapping, found 'w'"),
-    (TASK, None, "spec.tasks[0].template.spec.containers: wanted a list, found nothing"),
+    (("spec", "tasks"), {"a": 1}, "spec.tasks: expected a list, got {'a': 1}"),
+    (("spec", "tasks"), None, "spec.tasks: expected at least one task"),
+    (TASK, "w", "spec.tasks[0]: expected a mapping, got 'w'"),
+    (TASK, None, "spec.tasks[0].template.spec.containers: expected a list, got nothing"),
     (
         (*TASK, "replicas"),
         "many",
-        "spec.tasks[0].replicas: wanted a whole number of 32 bits, found 'many'",
+        "spec.tasks[0].replicas: expected a whole number of 32 bits, got 'many'",
     ),
     (
         (*TASK, "replicas"),
         1.5,
-        "spec.tasks[0].replicas: wanted a whole number of 32 bits, found 1.5",
+        "spec.tasks[0].replicas: expected a whole number of 32 bits, got 1.5",
     ),
-    ((*TASK, "replicas"), -1, "spec.tasks[0].replicas: wanted at least 0"),
-    ((*TASK, "replicas"), 2**40, "spec.tasks[0].replicas: wanted a whole number of 32 bits"),
-    ((*TASK, "template"), GONE, "spec.tasks[0].template.spec.containers: wanted a list"),
-    ((*TASK, "template"), [], "spec.tasks[0].template: wanted"),
-    ((*TASK, "template", "spec"), None, "spec.tasks[0].template.spec.containers: wanted a list"),
-    ((*TASK, "dependsOn"), ["a"], "spec.tasks[0].dependsOn: wanted"),
-    ((*TASK, "partitionPolicy"), {"partitionSize": "x"}, "partitionPolicy.partitionSize: wanted"),
-    (("metadata",), None, "metadata.name: wanted a value"),
-    (("metadata",), [1], "metadata: wanted an object, found [1]"),
-    (("metadata", "name"), 5, "metadata.name: wanted a text (quote it), found 5"),
-    (("metadata", "labels"), ["a"], "metadata.labels: wanted"),
-    (("metadata", "annotations"), {"a": 5}, "metadata.annotations.a: wanted a text (quote it)"),
-    (("spec",), None, "spec: wanted an object"),
-    (("spec",), GONE, "spec: wanted an object, found nothing"),
-    (("spec", "plugins"), ["svc"], "spec.plugins: wanted"),
-    (("spec", "plugins"), {"nope": []}, "spec.plugins: wanted one of env, hcclrank, mpi"),
-    (("spec", "minAvailable"), "two", "spec.minAvailable: wanted a whole number of 32 bits"),
-    (("spec", "queue"), 3, "spec.queue: wanted a text (quote it), found 3"),
-    (("spec", "volumes"), "x", "spec.volumes: wanted a list, found 'x'"),
-    (("spec", "networkTopology"), "hard", "spec.networkTopology: wanted"),
-    (("status",), {"state": "x"}, "status.state: wanted"),
+    ((*TASK, "replicas"), -1, "spec.tasks[0].replicas: expected at least 0"),
+    ((*TASK, "replicas"), 2**40, "spec.tasks[0].replicas: expected a whole number of 32 bits"),
+    ((*TASK, "template"), GONE, "spec.tasks[0].template.spec.containers: expected a list"),
+    ((*TASK, "template"), [], "spec.tasks[0].template: expected"),
+    ((*TASK, "template", "spec"), None, "spec.tasks[0].template.spec.containers: expected a list"),
+    ((*TASK, "dependsOn"), ["a"], "spec.tasks[0].dependsOn: expected"),
+    ((*TASK, "partitionPolicy"), {"partitionSize": "x"}, "partitionPolicy.partitionSize: expected"),
+    (("metadata",), None, "metadata.name: expected a value"),
+    (("metadata",), [1], "metadata: expected an object, got [1]"),
+    (("metadata", "name"), 5, "metadata.name: expected a text (quote it), got 5"),
+    (("metadata", "labels"), ["a"], "metadata.labels: expected"),
+    (("metadata", "annotations"), {"a": 5}, "metadata.annotations.a: expected a text (quote it)"),
+    (("spec",), None, "spec: expected an object"),
+    (("spec",), GONE, "spec: expected an object, got nothing"),
+    (("spec", "plugins"), ["svc"], "spec.plugins: expected"),
+    (("spec", "plugins"), {"nope": []}, "spec.plugins: expected one of env, hcclrank, mpi"),
+    (("spec", "minAvailable"), "two", "spec.minAvailable: expected a whole number of 32 bits"),
+    (("spec", "queue"), 3, "spec.queue: expected a text (quote it), got 3"),
+    (("spec", "volumes"), "x", "spec.volumes: expected a list, got 'x'"),
+    (("spec", "networkTopology"), "hard", "spec.networkTopology: expected"),
+    (("status",), {"state": "x"}, "status.state: expected"),
 ]
 
 
@@ -127,7 +127,7 @@ def test_lint_tells_what_an_api_server_would_refuse_in_the_pods_of_a_job(run: An
     assert result.exit_code == 1
     assert result.output.splitlines()[0].endswith(
         "spec.tasks[0].template.spec.containers[0].volumeMounts[1].mountPath: "
-        "found /data, wanted unique (in pod train-w-0)"
+        "got /data, expected unique (in pod train-w-0)"
     )
 
 

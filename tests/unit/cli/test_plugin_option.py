@@ -187,7 +187,7 @@ def test_a_file_that_cannot_be_imported_ends_every_command_with_its_line(
     (files / "broken.py").write_text("x = 1\nx / 0\n")
     result = pumice_command(*command.split(), *COMMANDS[command], "--plugin", "broken.py")
     assert result.exit_code == 2
-    assert "broken.py: line 2: wanted Python that can be imported" in result.output
+    assert "broken.py: line 2: expected Python that can be imported" in result.output
     assert "Traceback" not in result.output
 
 
@@ -197,7 +197,7 @@ def test_a_name_that_is_built_in_is_refused(files: Any, pumice_command: Any) -> 
     )
     result = pumice_command("run", "scenario.json", "--plugin", "mine.py")
     assert result.exit_code == 2
-    assert "mine.py: wanted a name that no built-in plugin has, found 'gang'" in result.output
+    assert "mine.py: expected a name that no built-in plugin has, got 'gang'" in result.output
 
 
 def test_several_files_may_be_named(files: Any, pumice_command: Any) -> None:

@@ -94,6 +94,6 @@ def test_a_weight_beyond_32_bits_is_a_usage_error(pumice_command: Any) -> None:
 def test_a_queue_is_made_in_a_known_state_only(cluster: Any, pumice_command: Any) -> None:
     result = pumice_command("queue", "create", "-n", "a", "-S", "Ajar")
     assert result.output == (
-        "Failed to create queue: --state: wanted Open or Closed, found 'Ajar'\n"
+        "Failed to create queue: --state: expected Open or Closed, got 'Ajar'\n"
     )
     assert cluster.list(KIND)[0] == []

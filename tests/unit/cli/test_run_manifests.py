@@ -127,7 +127,7 @@ def test_manifests_without_expectations_are_reported_what_is_missing(
 ) -> None:
     result = pumice("test", files[0])
     assert result.exit_code == 2
-    assert "wanted expectations, found nothing" in result.stdout
+    assert "expected expectations, got nothing" in result.stdout
     assert "--expect" in result.stdout
 
 
@@ -189,7 +189,7 @@ def test_a_fault_in_the_input_is_found_as_in_a_file(
     file.write_text(text)
     for name, given in (("<stdin>", "-"), (str(file), str(file))):
         ran = CliRunner().invoke(main, [*verb, given], input=text)
-        place = "Pod default/p: spec.containers[0].resources.requests.cpu: wanted an amount of at"
+        place = "Pod default/p: spec.containers[0].resources.requests.cpu: expected an amount of at"
         assert (ran.exit_code, ran.stderr.partition(" most")[0]) == (
             2, f"Error: {name}:{line}: {place}",
         )  # fmt: skip

@@ -217,9 +217,9 @@ def test_a_job_that_never_fits_is_reported_with_its_reason(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.txt", "hello\n", "wanted a trace of a known format"),
-        ("t.csv", "timestamp,duration,num_gpus\n1,x,1\n", "t.csv:2: duration: wanted a number"),
-        ("t.yaml", "kind: SyntheticWorkload\n", "SyntheticWorkload: apiVersion: wanted a string"),
+        ("t.txt", "hello\n", "expected a trace of a known format"),
+        ("t.csv", "timestamp,duration,num_gpus\n1,x,1\n", "t.csv:2: duration: expected a number"),
+        ("t.yaml", "kind: SyntheticWorkload\n", "SyntheticWorkload: apiVersion: expected a string"),
     ],
 )
 def test_a_trace_that_cannot_be_read_is_one_message(

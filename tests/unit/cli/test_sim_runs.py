@@ -214,9 +214,7 @@ def test_an_empty_file_is_refused_as_such(tmp_path: Path, words: Any) -> None:
     done = pumice(*words, empty)
     assert done.exit_code == 2, done.output
     assert str(empty) in done.output
-    assert "found an empty file" in done.output or "objects of a cluster, found none" in (
-        done.output
-    )
+    assert "got an empty file" in done.output or "objects of a cluster, got none" in (done.output)
 
 
 def test_a_run_elsewhere_keeps_the_names_its_files_were_given() -> None:
@@ -239,7 +237,7 @@ def test_a_folder_that_cannot_be_written_to_is_found_before_anything_runs(
     (tmp_path / "file").write_text("", encoding="utf-8")
     done = pumice(command, "--trace", TRACE, "-d", tmp_path / "file" / "x", "-o", "json")
     assert done.exit_code == 2
-    assert "wanted a folder that can be written to, found Not a directory" in done.output
+    assert "expected a folder that can be written to, got Not a directory" in done.output
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
@@ -248,7 +246,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, command: str, file: str) ->
     (tmp_path / file).symlink_to("/dev/full")
     done = pumice(command, "--trace", TRACE, "-d", tmp_path)
     assert done.exit_code == 2
-    wanted = "wanted a file that can be written, found No space left on device (free some space"
+    wanted = "expected a file that can be written, got No space left on device (free some space"
     assert f"Error: {tmp_path / file}: {wanted}" in done.output
 
 
@@ -257,7 +255,7 @@ def test_a_configuration_that_is_no_text_is_one_sentence(tmp_path: Path) -> None
     bad.write_bytes(b"\xff\xfe\x00")
     done = pumice("sim", "--trace", TRACE, "--conf", bad)
     assert done.exit_code == 2
-    assert "bad.conf:1: wanted UTF-8 text, found UTF-16 text" in done.output
+    assert "bad.conf:1: expected UTF-8 text, got UTF-16 text" in done.output
 
 
 @pytest.mark.parametrize("command", [("sim",), ("sweep", "-j", "2", "--seeds", "0-3")])
@@ -345,5 +343,5 @@ def test_errors_of_a_limit_name_the_file(tmp_path: Path) -> None:
     path.write_text("timestamp,duration,num_gpus\n0,1,2000000000\n", encoding="utf-8")
     done = pumice("sim", "--trace", path)
     assert done.exit_code == 2
-    assert f"{path}:2: num_gpus: wanted at most 100,000 GPUs of a job" in done.output
+    assert f"{path}:2: num_gpus: expected at most 100,000 GPUs of a job" in done.output
     assert not isinstance(done.exception, InputError)

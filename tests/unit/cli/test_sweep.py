@@ -71,7 +71,7 @@ def test_a_trace_that_cannot_be_read_is_a_row_with_its_place(tmp_path: Path) -> 
     assert "1 run done, 1 failed" in result.output
     with (tmp_path / "summary.csv").open(encoding="utf-8", newline="") as file:
         first, second = csv.DictReader(file)
-    assert "bad.csv:2: duration: wanted a number" in first["error"]
+    assert "bad.csv:2: duration: expected a number" in first["error"]
     assert (second["error"], second["finished"]) == ("", "3")
 
 

@@ -157,7 +157,7 @@ def test_a_packed_file_has_the_same_bytes_each_time(log: Path, tmp_path: Path) -
 
 def test_the_form_is_named_where_the_name_does_not_tell(log: Path, tmp_path: Path) -> None:
     said = run("convert", log, tmp_path / "t.txt", code=2)
-    assert "wanted a name that ends in .csv, .parquet, .swf" in said
+    assert "expected a name that ends in .csv, .parquet, .swf" in said
     assert "choose with --as" in said
     run("convert", log, tmp_path / "t.txt", "--as", "jobs")
     assert recognise(tmp_path / "t.txt") == "jobs"
@@ -221,10 +221,10 @@ def test_a_window_keeps_the_jobs_that_come_in_it(mixed: Path, tmp_path: Path) ->
     ("words", "reported"),
     [
         ((), "nothing is chosen; give --jobs, --from or --until"),
-        (("--jobs", 1001), "--jobs: wanted at most 1,000 jobs, as the trace has, found 1001"),
-        (("--from", "9d"), "from 0 to 59940 seconds, found 777600 and later"),
-        (("--from", "soon"), "wanted a duration"),
-        (("--from", "3x"), "days such as \"2d\", or seconds, found '3x'"),
+        (("--jobs", 1001), "--jobs: expected at most 1,000 jobs, as the trace has, got 1001"),
+        (("--from", "9d"), "from 0 to 59940 seconds, got 777600 and later"),
+        (("--from", "soon"), "expected a duration"),
+        (("--from", "3x"), "days such as \"2d\", or seconds, got '3x'"),
         (("--jobs", 0), "Invalid value for '--jobs'"),
     ],
 )

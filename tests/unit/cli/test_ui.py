@@ -53,7 +53,7 @@ def test_a_port_that_is_taken_is_reported_before_anything_is_loaded(words: Any) 
         result = run(*words, "--port", str(port))
     assert result.exit_code == 2
     assert result.stdout == ""
-    said = f"--port: wanted a port that is free on 127.0.0.1, found {port} (Address already in use)"
+    said = f"--port: expected a port that is free on 127.0.0.1, got {port} (Address already in use)"
     assert said in result.stderr
 
 
@@ -82,7 +82,7 @@ def test_what_is_no_run_is_an_answer_and_holds_nobody(tmp_path: Path, kind: str)
         file.write_text("[" * 100_000)
     library = RunLibrary([tmp_path])
     if kind == "deep":
-        with pytest.raises(InputError, match=r"wanted a file of a run"):
+        with pytest.raises(InputError, match=r"expected a file of a run"):
             library.list()
     else:
         assert library.list() == {"runs": []}

@@ -64,7 +64,7 @@ def test_an_object_that_cannot_be_read_is_reported_with_its_line(
     file.write_text(f'{head}status: {{allocatable: {{cpu: "four"}}}}\n')
     result = invoke("--nodes-file", file)
     assert result.exit_code == 2
-    assert f"{file}:4: Node n1: status.allocatable.cpu: wanted a quantity" in result.stderr
+    assert f"{file}:4: Node n1: status.allocatable.cpu: expected a quantity" in result.stderr
 
 
 def test_a_second_cluster_leaves_the_kubeconfig_of_the_first_alone(
@@ -87,7 +87,7 @@ def test_a_port_that_is_taken_is_said(invoke: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = invoke("--port", taken.getsockname()[1])
     assert result.exit_code == 2
-    assert "wanted a free port" in result.output
+    assert "expected a free port" in result.output
 
 
 def test_a_port_of_the_dashboard_that_is_taken_is_said_before_a_cluster_runs(invoke: Any) -> None:
@@ -95,15 +95,15 @@ def test_a_port_of_the_dashboard_that_is_taken_is_said_before_a_cluster_runs(inv
         port = taken.getsockname()[1]
         result = invoke("--ui", "--ui-port", port)
     assert result.exit_code == 2
-    assert f"--ui-port: wanted a port that is free on 127.0.0.1, found {port}" in result.stderr
+    assert f"--ui-port: expected a port that is free on 127.0.0.1, got {port}" in result.stderr
     assert result.stdout == ""
 
 
 def test_a_bad_amount_of_a_node_is_said(invoke: Any) -> None:
     result = invoke("--node-cpu", "many")
     assert result.exit_code == 2
-    assert "--node-cpu: wanted a quantity such as" in result.output
-    assert "found 'many'" in result.output
+    assert "--node-cpu: expected a quantity such as" in result.output
+    assert "got 'many'" in result.output
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", '{"kind": "List", "apiVersion": "v1"}'])
@@ -112,7 +112,7 @@ def test_a_file_without_manifests_is_refused(tmp_path: Path, text: str) -> None:
     file.write_text(text)
     result = CliRunner().invoke(main, ["up", "--nodes-file", str(file)])
     assert result.exit_code == 2
-    assert result.stderr == f"Error: {file}: wanted manifests to start with, found none\n"
+    assert result.stderr == f"Error: {file}: expected manifests to start with, got none\n"
 
 
 def test_a_file_without_manifests_is_said(invoke: Any, tmp_path: Path) -> None:

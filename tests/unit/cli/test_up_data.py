@@ -84,7 +84,7 @@ def test_what_a_client_was_reported_is_stored_survives_kill_9(tmp_path: Path) ->
 
 
 REFUSED: dict[str, Any] = {
-    "kubeconfig": (["--kubeconfig", "file/config"], "wanted a folder that can be written to"),
+    "kubeconfig": (["--kubeconfig", "file/config"], "expected a folder that can be written to"),
     "manifests": (["--nodes-file", "nodes.yaml"], "nodes.yaml"),
     "object": (["--nodes-file", "twice.yaml"], "Invalid value"),
 }
@@ -108,9 +108,10 @@ def test_a_first_start_that_fails_leaves_no_cluster(
     assert message in done.output
     left = [file.name for file in Path("data").iterdir()] if Path("data").exists() else []
     assert left in ([], ["lock"])
-    up = Up(tmp_path)
-    assert up.names("/api/v1/nodes") == {"node-1", "node-2"}
-    up.kill(signal.SIGTERM)
+    if name == "object":  # which got furthest
+        up = Up(tmp_path)
+        assert up.names("/api/v1/nodes") == {"node-1", "node-2"}
+        up.kill(signal.SIGTERM)
 
 
 def test_a_directory_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_a_directory_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         main, ["up", "--no-ui", "--data", str(tmp_path), "--kubeconfig", config]
     )
     assert done.exit_code == 2
-    assert "wanted an empty directory, or one that 'pumice up --data' made" in done.output
+    assert "expected an empty directory, or one that 'pumice up --data' made" in done.output
     assert (tmp_path / "log").read_text() == "mine"
     assert (tmp_path / "lock").read_text() == "mine too"
     assert len(list(tmp_path.iterdir())) == 2

@@ -144,14 +144,14 @@ def test_a_configuration_that_is_not_text_is_named(cluster: Any, tmp_path: Path)
     conf.write_bytes(b'actions: "enqueue"\n# \xe9t\xe9\n')
     result = run("-f", cluster, "--new-conf", str(conf))
     assert result.exit_code == 2
-    assert f"{conf}:2: wanted UTF-8 text, found byte 0xe9" in result.output
+    assert f"{conf}:2: expected UTF-8 text, got byte 0xe9" in result.output
 
 
 def test_input_that_is_not_text_is_named() -> None:
     arguments = ["whatif", "-f", "-", "--add-nodes", "1"]
     result = CliRunner().invoke(main, arguments, input=b"kind: List\n# \xe9t\xe9\n")
     assert result.exit_code == 2
-    assert "<stdin>:2: wanted UTF-8 text, found byte 0xe9" in result.output
+    assert "<stdin>:2: expected UTF-8 text, got byte 0xe9" in result.output
 
 
 def test_a_question_is_needed(cluster: Any) -> None:
@@ -167,33 +167,33 @@ def test_a_question_is_needed(cluster: Any) -> None:
         (
             ("--job", "nosuch.yaml"),
             (
-                "--job: wanted a file or a job of this cluster, found 'nosuch.yaml' "
+                "--job: expected a file or a job of this cluster, got 'nosuch.yaml' "
                 "(no such file and no such job; there are default/j, default/old)"
             ),
         ),
         (("--job", "/"), "(not a file and no such job;"),
-        (("--add-nodes", "99999999999"), "wanted at most 10,000 new nodes, found '99999999999'"),
-        (("--add-nodes", "9" * 5000), "wanted at most 10,000 new nodes"),
-        (("--add-nodes", "00"), "--add-nodes: wanted a number of nodes such as 2"),
+        (("--add-nodes", "99999999999"), "expected at most 10,000 new nodes, got '99999999999'"),
+        (("--add-nodes", "9" * 5000), "expected at most 10,000 new nodes"),
+        (("--add-nodes", "00"), "--add-nodes: expected a number of nodes such as 2"),
         (("--set", "queue/defaultx.weight=1"), "did you mean 'default'"),
-        (("--set", "weight"), "--set: wanted a setting such as"),
-        (("--set", "queue/default=1"), "wanted a field of it, as in queue/default.FIELD=1"),
-        (("--set", "queue/default.status=1"), "wanted a field of the status, found 'status'"),
-        (("--set", "queue/default.metadata=1"), "wanted a field of the metadata"),
-        (("--set", "queue/default.weight=["), "wanted a value in YAML, found '['"),
-        (("--set", "queue/default.weight=1\n---\n2"), "wanted one value"),
-        (("--drain", "n2"), "--drain: wanted a node of this cluster, found 'n2'"),
-        (("--remove-node", "n2"), "--remove-node: wanted a node of this cluster, found 'n2'"),
+        (("--set", "weight"), "--set: expected a setting such as"),
+        (("--set", "queue/default=1"), "expected a field of it, as in queue/default.FIELD=1"),
+        (("--set", "queue/default.status=1"), "expected a field of the status, got 'status'"),
+        (("--set", "queue/default.metadata=1"), "expected a field of the metadata"),
+        (("--set", "queue/default.weight=["), "expected a value in YAML, got '['"),
+        (("--set", "queue/default.weight=1\n---\n2"), "expected one value"),
+        (("--drain", "n2"), "--drain: expected a node of this cluster, got 'n2'"),
+        (("--remove-node", "n2"), "--remove-node: expected a node of this cluster, got 'n2'"),
         (("--remove-node", "n2"), "did you mean 'n1'"),
-        (("--add-nodes", "1", "--now", "soon"), "--now: wanted an RFC 3339 time such as"),
+        (("--add-nodes", "1", "--now", "soon"), "--now: expected an RFC 3339 time such as"),
         (("--add-nodes", "many"), "a number of nodes"),
         (
             ("--job", "j", "--default-runtime", "1 day"),
-            "--default-runtime: wanted a duration such as",
+            "--default-runtime: expected a duration such as",
         ),
         (
             ("--job", "j", "--default-runtime=-2h"),
-            "--default-runtime: wanted 0 or more, found '-2h'",
+            "--default-runtime: expected 0 or more, got '-2h'",
         ),
     ],
 )
@@ -214,3 +214,33 @@ def test_a_job_that_starts_in_part_has_the_reason_why_the_rest_waits(
     output = run("-f", cluster, "--add-nodes", "2", "--job", str(path)).output
     waiting = output.partition("Jobs that still wait\n")[2]
     assert "default/new   no node fits default/new-1" in waiting
+
+
+SIGNED = """\
+actions: "enqueue, allocate, preempt"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: predicates}]
+"""
+
+
+def test_the_sign_off_comes_first_and_conditions_decide_the_exit_code(
+    cluster: Any, tmp_path: Path
+) -> None:
+    conf = tmp_path / "new.conf"
+    conf.write_text(SIGNED)
+    change = ("-f", cluster, "--new-conf", str(conf), "--within", "1m", "--evicted", "requeue")
+    result = run(*change, "--fail-on", "gangs-broken, evictions>10, wait.p95>1.2x")
+    assert result.exit_code == 0
+    assert result.output.index("Sign-off") < result.output.index("nothing changes")
+    drained = ("-f", cluster, "--drain", "n1", "--fail-on", "jobs-lost, evictions")
+    result = run(*drained)
+    assert (result.exit_code, "refused: jobs-lost: 1, before 0" in result.output) == (1, True)
+    assert "refused: evictions" not in result.output
+    found = json.loads(run(*drained, "-o", "json").stdout)
+    assert found["breaches"] == ["jobs-lost: 1, before 0"]
+    assert found["signoff"]["after"]["jobs_lost"] == ["default/old"]
+    assert "one of evictions" in run(*drained, "--fail-on", "evicted").output
+
+
+def test_a_job_alone_is_not_a_change_to_sign(cluster: Any) -> None:
+    assert json.loads(run("-f", cluster, "--job", "j", "-o", "json").stdout)["signoff"] is None

@@ -40,9 +40,9 @@ def test_ports_are_asked_for_with_credentials() -> None:
     [
         (PORTS, 401, "answered with status 401"),
         (PORTS, 302, "answered with status 302"),
-        ({"ports": []}, 200, "wanted a JSON list of ports"),
-        ([{"system_name": 5}], 200, "wanted a JSON list of ports"),
-        (["x"], 200, "wanted a JSON list of ports"),
+        ({"ports": []}, 200, "expected a JSON list of ports"),
+        ([{"system_name": 5}], 200, "expected a JSON list of ports"),
+        (["x"], 200, "expected a JSON list of ports"),
     ],
 )
 def test_an_answer_that_is_no_list_of_ports_is_refused(body: Any, status: int, said: str) -> None:
@@ -78,7 +78,7 @@ def test_certificates_are_verified_by_the_secrets_authority_or_not_at_all() -> N
         assert len(read_ports(access(server.url, verify=False))) == 2
         with pytest.raises(HttpError, match="tls"):
             read_ports(access(server.url))
-        with pytest.raises(HttpError, match="wanted certificates in PEM"):
+        with pytest.raises(HttpError, match="expected certificates in PEM"):
             read_ports(access(server.url, authority="nonsense"))
 
 

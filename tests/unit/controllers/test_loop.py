@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -303,37 +302,6 @@ def test_a_look_can_be_asked_for(cluster: Any) -> None:
     loop.look_at("sets", Key("ConfigMap", "default", "a"))
     loop.run_until_quiet()
     assert controller.looks == ["a"]
-
-
-def test_a_view_narrows_by_namespace_and_labels(cluster: Any) -> None:
-    loop = ControllerLoop(cluster, [Sets()])
-    cluster.create(pod("p", labels={"k": "1"}))
-    cluster.create(pod("q", namespace="other", labels={"k": "1"}))
-    cluster.create(pod("r"))
-    loop.run_until_quiet()
-
-    def names(*args: Any, **kwargs: Any) -> Any:
-        return [m["metadata"]["name"] for m in loop.view.list("Pod", *args, **kwargs)]
-
-    assert names() == ["p", "r", "q"]
-    assert names("default") == ["p", "r"]
-    assert names(labels={"k": "1"}) == ["p", "q"]
-    assert loop.view.get("Pod", "default", "nothing") is None
-
-
-def test_kinds_without_news_are_not_watched_anew(cluster: Any) -> None:
-    loop = ControllerLoop(cluster, [Sets()], tables=cluster.tables)
-    cluster.create(config(pods="2"))
-    loop.run_until_quiet()
-    assert pods(cluster) == 2
-    with mock.patch.object(cluster, "watch", wraps=cluster.watch) as watched:
-        cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
-        loop.run_until_quiet()
-        assert watched.call_count == 0
-        cluster.delete("Pod", "default", cluster.list("Pod")[0][0]["metadata"]["name"])
-        loop.run_until_quiet()
-    assert {call.args[0] for call in watched.call_args_list} == {"Pod"}
-    assert pods(cluster) == 2
 
 
 class Named:

@@ -15,7 +15,7 @@ from pumice.testing import pod, queue
 from tests.present import present
 from tests.unit.controllers.test_threaded_loop import Late, Owner
 
-MANY = 250
+MANY = 40
 AT_A_TIME = 32
 """Effects that are carried out in parallel."""
 

@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from pumice.api.kinds import kind_of
 from pumice.clock import RealClock, VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, Record, UpdateStatus
-from pumice.controllers.effects import batches
+from pumice.controllers.base import Create, Effect, Key, Patch, Plan, UpdateStatus
 from pumice.controllers.threaded_loop import ThreadedLoop
-from pumice.controllers.view import ClusterView, Lookups
 from pumice.errors import (
     ClusterError,
     ConflictError,
@@ -140,16 +137,6 @@ def test_one_that_a_plan_names_fails_by_itself(cluster: Any, loop_of: Any) -> No
         threading.Event().wait(0.01)
     assert len(names(cluster)) == 3
     assert {failure.key.name for failure in loop.failures} == {"bad"}
-
-
-def test_an_object_that_is_looked_up_can_be_read_as_it_is_now(cluster: Any) -> None:
-    view = ClusterView(cluster, ["ConfigMap"], looked_up=("ConfigMap",))
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
-    cluster.create(made)
-    assert view.get("ConfigMap", "default", "c")["data"] == {"a": "1"}  # type: ignore[index]
-    cluster.update({**made, "data": {"a": "2"}})
-    assert view.get("ConfigMap", "default", "c")["data"] == {"a": "1"}  # type: ignore[index]
-    assert view.read("ConfigMap", "default", "c")["data"] == {"a": "2"}  # type: ignore[index]
 
 
 def test_turns_and_looks_are_reported_before_they_are_made(cluster: Any, loop_of: Any) -> None:
@@ -404,24 +391,6 @@ def test_run_ends_when_reported_and_finishes_what_it_began(cluster: Any, loop_of
     assert len(names(cluster)) == 3
 
 
-def test_runs_of_like_effects_go_together_in_order() -> None:
-    a, b = (Key("Pod", "default", name) for name in "ab")
-    pods = [Create(pod(name)) for name in "xy"]
-    effects: list[Effect] = [
-        *pods,
-        Create(queue("q")),
-        Delete(a),
-        Delete(b),
-        Patch(a, {}),
-        Patch(b, {}),
-        Record({}, "Normal", "", "", ""),
-        Record({}, "Normal", "", "", ""),
-    ]
-    sizes = [len(batch) for batch in batches(effects)]
-    assert sizes == [2, 1, 2, 1, 1, 2]
-    assert [effect for batch in batches(effects) for effect in batch] == effects
-
-
 def test_what_was_written_and_is_gone_before_its_answer_is_read_is_made_again(
     cluster: Any, loop_of: Any
 ) -> None:
@@ -442,121 +411,6 @@ def test_what_was_written_and_is_gone_before_its_answer_is_read_is_made_again(
 
 def of_q(manifest: Any) -> bool:
     return manifest["metadata"]["name"].startswith("q-")
-
-
-class TestExpecting:
-    """The view applies answers to writes before the watch reports them."""
-
-    @pytest.fixture
-    def view(self, cluster: Any) -> Any:
-        view = ClusterView(cluster, ["Pod"])
-        list(view.refresh())
-        return view
-
-    def test_an_answer_is_a_change_at_once_and_the_watch_adds_none(
-        self, cluster: Any, view: Any
-    ) -> None:
-        made = cluster.create(pod("a"))
-        assert view.expect(made) == ("Pod", None, made)
-        assert view.get("Pod", "default", "a") == made
-        assert list(view.refresh()) == []
-
-    def test_an_answer_that_the_watch_has_passed_is_old(self, cluster: Any, view: Any) -> None:
-        made = cluster.create(pod("a"))
-        cluster.delete("Pod", "default", "a", grace_s=0)
-        list(view.refresh())
-        assert view.expect(made) is None
-        assert view.get("Pod", "default", "a") is None
-
-    def test_news_from_before_an_answer_does_not_take_it_back(
-        self, cluster: Any, view: Any
-    ) -> None:
-        cluster.create(pod("a"))
-        newer = cluster.patch("Pod", "default", "a", {"metadata": {"labels": {"x": "y"}}})
-        view.expect(newer)
-        list(view.refresh())
-        assert view.get("Pod", "default", "a")["metadata"]["labels"] == {"x": "y"}
-
-    def test_news_from_after_an_answer_counts(self, cluster: Any, view: Any) -> None:
-        view.expect(cluster.create(pod("a")))
-        cluster.delete("Pod", "default", "a", grace_s=0)
-        list(view.refresh())
-        assert view.get("Pod", "default", "a") is None
-
-    def test_what_came_and_went_untold_is_forgotten_with_the_next_news(
-        self, cluster: Any, view: Any
-    ) -> None:
-        made = cluster.create(pod("a"))
-        view.expect(made)
-        cluster.delete("Pod", "default", "a", grace_s=0)
-        cluster.create(pod("b"))
-        cluster.forgets = "a"
-        changes = list(view.refresh())
-        assert ("Pod", made, None) in changes
-        assert view.get("Pod", "default", "a") is None
-        assert view.get("Pod", "default", "b") is not None
-
-    def test_what_came_and_went_untold_is_looked_for_after_a_while(self) -> None:
-        clock = VirtualClock()
-        cluster: Any = Late(EmbeddedCluster(clock))
-        view = ClusterView(cluster, ["Pod"])
-        list(view.refresh())
-        made = [cluster.create(pod(name)) for name in ("a", "b")]
-        for one in made:
-            view.expect(one)
-        cluster.delete("Pod", "default", "a", grace_s=0)
-        cluster.telling = False
-        assert list(view.refresh()) == []
-        clock.advance(5)
-        assert list(view.refresh()) == [("Pod", made[0], None)]
-        assert view.get("Pod", "default", "b") is not None
-
-    def test_kinds_that_are_not_followed_are_passed_over(self, cluster: Any, view: Any) -> None:
-        assert view.expect(cluster.create(queue("a"))) is None
-
-
-class TestAsked:
-    """Kinds that are asked for by name only."""
-
-    @pytest.fixture
-    def asked(self, cluster: Any) -> Any:
-        self.requests = 0
-
-        def count(verb: Any) -> None:
-            self.requests += verb == "get"
-
-        cluster.before = count
-        return Lookups(cluster, ["ConfigMap"])
-
-    def test_what_is_missing_is_asked_for_each_time(self, cluster: Any, asked: Any) -> None:
-        for _ in range(2):
-            assert asked.get("ConfigMap", "default", "a") is None
-        assert self.requests == 2
-
-    def test_what_is_there_is_asked_for_once_a_minute(self, asked: Any) -> None:
-        clock = VirtualClock()
-        virtual = EmbeddedCluster(clock)
-        cluster: Any = Late(virtual)
-        requests: list[Any] = []
-        cluster.before = requests.append
-        asked = Lookups(cluster, ["ConfigMap"])
-        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
-        asked.put(virtual.create(made))
-        assert asked.get("ConfigMap", "default", "a") is not None
-        assert requests == []
-        clock.advance(61)
-        assert asked.get("ConfigMap", "default", "a") is not None
-        assert asked.get("ConfigMap", "default", "a") is not None
-        assert requests == ["get"]
-        asked.forget(Key("ConfigMap", "default", "a"))
-        asked.get("ConfigMap", "default", "a")
-        assert requests == ["get", "get"]
-
-    def test_other_kinds_are_not_kept(self, cluster: Any, asked: Any) -> None:
-        made = cluster.create(pod("a"))
-        asked.put(made)
-        assert kind_of(made) not in asked.kinds
-        assert not asked._answers
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

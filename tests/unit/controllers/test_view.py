@@ -115,6 +115,27 @@ def test_an_object_is_named_by_kind_and_place() -> None:
     assert key_of(node) == Key("Node", "", "n")
 
 
+def below(name: str, parent: Any = None) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"parent": parent}}
+
+
+def names_below(index: ObjectIndex, parent: str) -> list[str]:
+    return [one["metadata"]["name"] for one in index.below(parent)]
+
+
+def test_objects_below_another_follow_every_change() -> None:
+    index = ObjectIndex()
+    assert names_below(index, "a") == []
+    index.fill([below("c", "a"), below("b", "a"), below("a"), {"metadata": {"name": "odd"}}])
+    assert names_below(index, "a") == ["b", "c"]
+    index.put(below("c", "b"))
+    index.put(below("d", "a"))
+    assert (names_below(index, "a"), names_below(index, "b")) == (["b", "d"], ["c"])
+    index.remove(below("d"))
+    index.put(below("b", "a"))
+    assert (names_below(index, "a"), names_below(index, "x")) == (["b"], [])
+
+
 # Lookups
 
 

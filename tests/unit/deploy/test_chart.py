@@ -216,7 +216,7 @@ def test_the_values_of_volcanos_own_suite_are_taken(tmp_path: Path) -> None:
 def test_a_configuration_that_the_chart_does_not_have_is_named() -> None:
     with pytest.raises(subprocess.CalledProcessError) as refused:
         render("basic.scheduler_config_file=config/none.conf")
-    wanted = 'basic.scheduler_config_file: wanted a file of the chart, found "config/none.conf"'
+    wanted = 'basic.scheduler_config_file: expected a file of the chart, got "config/none.conf"'
     assert wanted in refused.value.stderr
 
 

@@ -79,12 +79,12 @@ def test_all_operations_are_carried_out_in_order(world: Any, job: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"op": "add"}, "wanted a list of changes"),
-        ([{"op": "move"}], r"changes\[0\]: wanted a change with op patch, add"),
-        ([{"op": "patch", "kind": "Queue", "name": "q"}], r"changes\[0\]: patch: wanted a list"),
-        ([{"op": "wait", "pods": "a"}], "pods: wanted a list of pods, found 'a'"),
-        ([{"op": "conf", "text": "", "file": "x"}], "wanted the fields text, found 'file'"),
-        ([{"op": "add", "object": {"kind": "Node"}}], "object.apiVersion: wanted a text"),
+        ({"op": "add"}, "expected a list of changes"),
+        ([{"op": "move"}], r"changes\[0\]: expected a change with op patch, add"),
+        ([{"op": "patch", "kind": "Queue", "name": "q"}], r"changes\[0\]: patch: expected a list"),
+        ([{"op": "wait", "pods": "a"}], "pods: expected a list of pods, got 'a'"),
+        ([{"op": "conf", "text": "", "file": "x"}], "expected the fields text, got 'file'"),
+        ([{"op": "add", "object": {"kind": "Node"}}], "object.apiVersion: expected a text"),
     ],
 )
 def test_data_that_is_no_change_is_refused_with_its_place(data: Any, message: str) -> None:
@@ -210,11 +210,11 @@ def test_the_pod_group_of_a_plain_pod_is_that_of_the_controller(world: Any) -> N
 
 
 REFUSED = {
-    "queue/b.parent=a": (InputError, r"spec\.parent: wanted a queue that is not below b itself"),
-    "queue/a.weight=-1": (InputError, r"spec\.weight: wanted at least 1, found -1"),
-    "queue/a.capability.cpus=1": (InputError, r"spec\.capability: wanted a resource that exists"),
+    "queue/b.parent=a": (InputError, r"spec\.parent: expected a queue that is not below b itself"),
+    "queue/a.weight=-1": (InputError, r"spec\.weight: expected at least 1, got -1"),
+    "queue/a.capability.cpus=1": (InputError, r"spec\.capability: expected a resource that exists"),
     "pod/default/j-0.nodeSelector.disk=ssd": (InputError, "cannot change in a pod that exists"),
-    "podgroup/default/j.minMember=-2": (InputError, r"spec\.minMember: wanted"),
+    "podgroup/default/j.minMember=-2": (InputError, r"spec\.minMember: expected"),
 }
 
 
@@ -233,10 +233,10 @@ def test_a_setting_that_admission_refuses_names_change_field_found_and_wanted(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("queue/a.weight=", "wanted a value after '=', found nothing (null removes the field"),
-        ("queue/a.weight= ", "wanted a value after '=', found nothing"),
-        ("queue/a.capability.cpu=", "wanted an amount such as 2 or 4Gi, found nothing"),
-        ("job/x.queue=a", "wanted a job of this cluster, found 'x' (it has no jobs)"),
+        ("queue/a.weight=", "expected a value after '=', got nothing (null removes the field"),
+        ("queue/a.weight= ", "expected a value after '=', got nothing"),
+        ("queue/a.capability.cpu=", "expected an amount such as 2 or 4Gi, got nothing"),
+        ("job/x.queue=a", "unknown job 'x'; it has no jobs"),
     ],
 )
 def test_a_setting_without_a_value_or_an_object_is_refused(
@@ -267,7 +267,7 @@ def test_a_pod_may_lose_its_gates_but_get_no_new_ones(world: Any) -> None:
     [
         ({"op": "remove", "kind": "Queue", "name": "defaults"}, "did you mean 'default'"),
         ({"op": "remove", "kind": "Queue", "name": "default"}, "can not be deleted"),
-        ({"op": "wait", "pods": ["a/b"]}, "wanted pods of this cluster, found 'a/b'"),
+        ({"op": "wait", "pods": ["a/b"]}, "expected pods of this cluster, got 'a/b'"),
         (
             {
                 "op": "patch",
@@ -275,7 +275,7 @@ def test_a_pod_may_lose_its_gates_but_get_no_new_ones(world: Any) -> None:
                 "name": "n1",
                 "patch": [{"op": "remove", "path": "/x"}],
             },
-            "wanted a patch that can be applied",
+            "expected a patch that can be applied",
         ),
         (
             {
@@ -414,11 +414,11 @@ def test_nodes_that_several_changes_add_are_counted_together(world: Any) -> None
     ("change", "words"),
     [
         ({"op": ["patch"]}, "a change with op"),
-        ({"op": "wait", "pods": [1]}, r"pods\[0\]: wanted a pod as namespace/name"),
-        ({"op": "wait", "pods": [], "namespace": "a"}, "wanted the fields pods, found 'namespace'"),
+        ({"op": "wait", "pods": [1]}, r"pods\[0\]: expected a pod as namespace/name"),
+        ({"op": "wait", "pods": [], "namespace": "a"}, "expected the fields pods, got 'namespace'"),
         (
             {"op": "patch", "kind": "Queue", "name": "default", "patch": ["x"]},
-            r"patch\[0\]: wanted a step of RFC 6902",
+            r"patch\[0\]: expected a step of RFC 6902",
         ),
     ],
 )
@@ -444,7 +444,7 @@ def test_what_is_no_change_is_refused(change: Any, words: str) -> None:
 )
 def test_a_patch_leaves_the_object_that_it_is(step: Any) -> None:
     patch = Patch(kind="Queue", name="default", patch=[step])
-    with pytest.raises(InputError, match="wanted a patch that"):
+    with pytest.raises(InputError, match="expected a patch that"):
         Change("x", (patch,))(loaded())
 
 

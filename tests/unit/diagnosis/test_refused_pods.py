@@ -337,7 +337,7 @@ def test_an_admitted_job_whose_pods_are_all_refused_is_named_beside_the_order(
     assert order.without_pods == {"default/none": line.cause.text}
     shown = CliRunner().invoke(main, ["queue", "order", "-f", str(file)])
     assert shown.output.startswith("no job waits in line")
-    assert "Jobs that wait for their pods" in shown.output
+    assert "Jobs waiting for their pods" in shown.output
     assert "resource quota team has no room" in " ".join(shown.output.split())
 
 
@@ -425,7 +425,7 @@ def test_no_pod_is_said_to_be_spared_for_a_gang_that_lacks_its_pods(tmp_path: Pa
 def test_a_new_pod_that_a_quota_refuses_cannot_be_submitted(tmp_path: Path) -> None:
     world = load_world([written(tmp_path, quota("2"), made("old", "big"), job("big", 1))])
     new = pod_group("new", min_member=2), pod("a", group="new", cpu=1), pod("b", group="new", cpu=1)
-    with pytest.raises(InputError, match=r"default/b: .* found 'exceeded quota: team, "):
+    with pytest.raises(InputError, match=r"default/b: .* got 'exceeded quota: team, "):
         what_if(world, Question(new_job=new))
 
 

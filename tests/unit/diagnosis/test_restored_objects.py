@@ -55,7 +55,7 @@ def test_a_load_that_failed_leaves_nothing_behind() -> None:
     shared = SharedFixtures()
     broken = {"apiVersion": "v1", "kind": "Pod", "metadata": None}
     for _ in range(2):
-        with pytest.raises(Exception, match="wanted metadata"):
+        with pytest.raises(Exception, match="expected metadata"):
             shared.cluster([*NODES, broken], VirtualClock(0.0))
     assert len(shared.cluster(NODES, VirtualClock(0.0)).list("Node")[0]) == 2
 

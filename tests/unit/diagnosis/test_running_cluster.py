@@ -150,7 +150,7 @@ def test_an_odd_job_does_not_hide_the_others(cluster: Any) -> None:
     cluster.create({**JOB, "spec": {**JOB["spec"], "plugins": {"nope": []}}})
     world = load_world([cluster])
     assert "default/j-0" in world.of_kind("Pod")
-    assert world.notes[0].startswith("left out: cluster: Job default/train: spec.plugins: wanted")
+    assert world.notes[0].startswith("left out: cluster: Job default/train: spec.plugins: expected")
 
 
 def test_unusable_measurements_are_noted(cluster: Any) -> None:

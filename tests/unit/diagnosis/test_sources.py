@@ -165,7 +165,7 @@ def test_a_bad_object_is_reported_with_its_file(tmp_path: Path) -> None:
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match="wanted manifests, a scenario or a snapshot"):
+    with pytest.raises(ManifestError, match="expected manifests, a scenario or a snapshot"):
         load_world([write(tmp_path, "a.json", {"tiers": []})])
 
 
@@ -343,11 +343,11 @@ def test_now_is_when_a_pod_was_reported_to_go_and_not_when_it_must_be_gone(tmp_p
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        ({}, "found an empty mapping"),
-        ({"tiers": []}, "found a mapping with 'tiers'"),
-        (dict.fromkeys("abcdef", 1), "found a mapping with 'a', 'b', 'c', 'd' and 2 more"),
-        ({"kind": "PodList", "apiVersion": "v1", "items": 5}, "PodList: items: wanted a list"),
-        ({"objects": [{"kind": "PodList", "items": 5}]}, "PodList: items: wanted a list, found 5"),
+        ({}, "got an empty mapping"),
+        ({"tiers": []}, "got a mapping with 'tiers'"),
+        (dict.fromkeys("abcdef", 1), "got a mapping with 'a', 'b', 'c', 'd' and 2 more"),
+        ({"kind": "PodList", "apiVersion": "v1", "items": 5}, "PodList: items: expected a list"),
+        ({"objects": [{"kind": "PodList", "items": 5}]}, "PodList: items: expected a list, got 5"),
     ],
 )
 def test_what_a_file_has_instead_is_described(tmp_path: Path, content: Any, found: str) -> None:

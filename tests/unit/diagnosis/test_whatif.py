@@ -38,7 +38,9 @@ def test_a_new_job_is_tried_beside_what_is_there(world: Any, job: Any) -> None:
     found = what_if(there, Question(new_job=job("new", cpu=1)))
     assert found.changes == ["submit default/new"]
     assert present(found.job).places == {"default/new-0": "n1"}
-    assert [(each.job, each.before) for each in found.jobs] == [("default/new", "not there")]
+    assert [(each.job, each.before) for each in found.jobs] == [
+        ("default/new", "not there: it is not submitted")
+    ]
 
 
 def test_a_job_waits_for_the_end_of_others(world: Any, job: Any) -> None:
@@ -395,8 +397,8 @@ def test_a_job_waits_only_for_jobs_without_whose_end_it_does_not_start(
 def test_new_pods_that_wait_are_listed_with_those_that_run(world: Any, job: Any) -> None:
     found = what_if(world(WORLD), Question(new_job=job("new", cpu=3, pods=2, least=1)))
     assert found.pods == {
-        "default/new-0": ("not there", "on n1"),
-        "default/new-1": ("not there", "pending"),
+        "default/new-0": ("not there: its job is not submitted", "on n1"),
+        "default/new-1": ("not there: its job is not submitted", "pending"),
     }
     assert present(found.job).sentence.endswith("; 1 more waits")
     assert "no node fits default/new-1" in found.waiting["default/new"]

@@ -148,8 +148,8 @@ class TestTypes:
         assert bound(rows=[{"name": "x"}]) == [{"name": "x"}]
 
     def test_mappings_and_lists_are_not_taken_for_each_other(self) -> None:
-        assert ignored(table=[1]).message == "wanted mapping, found a list"
-        assert ignored(rows={"a": 1}).message == "wanted list, found a mapping"
+        assert ignored(table=[1]).message == "expected mapping, got a list"
+        assert ignored(rows={"a": 1}).message == "expected list, got a mapping"
 
     def test_an_annotation_that_no_value_can_have_is_refused_by_name(self) -> None:
         @dataclass
@@ -167,7 +167,7 @@ class TestBounds:
 
     def test_below_the_minimum_the_default_stays(self) -> None:
         problem = ignored(weight=-1)
-        assert problem.message == "wanted integer >= 0, found -1"
+        assert problem.message == "expected integer >= 0, got -1"
         assert problem.hint == "the default 1 is kept"
 
     @pytest.mark.parametrize("value", ["0s", "-1m"])
@@ -277,7 +277,7 @@ class TestProblems:
         assert (fields, [problem.hint for problem in problems]) == ({}, [""])
 
     def test_a_field_that_is_no_argument_cannot_be_set(self) -> None:
-        assert ignored(computed_=1).wanted == "an argument that exists"
+        assert ignored(computed_=1).wanted == "a known argument"
 
     def test_a_text_that_yaml_takes_for_a_number_wants_quotes(self) -> None:
         assert "write it in quotes" in ignored(mode=5).hint
@@ -294,12 +294,11 @@ class TestProblems:
         assert fields == {"factor": 2.0}
         weight, mode = (str(problem) for problem in problems)
         assert weight == (
-            "line 6: policy.policy.weight: wanted integer, found '5'"
+            "line 6: policy.policy.weight: expected integer, got '5'"
             " (the default 1 is kept; write it without quotes)"
         )
         assert mode == (
-            "line 7: policy.policy.mod: wanted an argument that exists, found 'policy.mod'"
-            " (did you mean 'policy.mode'?)"
+            "line 7: policy.policy.mod: unknown argument 'policy.mod'; did you mean 'policy.mode'?"
         )
 
 

@@ -35,13 +35,17 @@ def test_a_good_configuration_has_none() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
-        ("weight: 2", "weight: much", ["line 10: leastrequested.weight: wanted"]),
-        ("name: gang", "name: gong", ["line 5: tiers[0].plugins[1]: wanted"]),
-        ("name: gang", "name: priority", ["line 5: tiers[0].plugins[1]: wanted each plugin once"]),
+        ("weight: 2", "weight: much", ["line 10: leastrequested.weight: expected"]),
+        ("name: gang", "name: gong", ["line 5: tiers[0].plugins[1]: unknown plugin 'gong'"]),
+        (
+            "name: gang",
+            "name: priority",
+            ["line 5: tiers[0].plugins[1]: expected each plugin once"],
+        ),
         (
             "name: gang",
             "name: capacity",
-            ["line 7: tiers[1].plugins[0]: wanted one plugin that limits queues, found"],
+            ["line 7: tiers[1].plugins[0]: expected one plugin that limits queues, got"],
         ),
         (
             "leastrequested.weight: 2",
@@ -51,7 +55,7 @@ def test_a_good_configuration_has_none() -> None:
         (
             "leastrequested.weight: 2",
             "nodeorder.strange: true",
-            ["line 10: nodeorder.strange: wanted"],
+            ["line 10: nodeorder.strange: unknown argument"],
         ),
     ],
 )
@@ -65,7 +69,7 @@ def test_each_problem_is_named_with_its_line(old: str, new: str, wanted: Any) ->
 def test_an_argument_of_another_plugin_is_named_with_it() -> None:
     (found,) = problems(GOOD.replace("leastrequested.weight: 2", "x.NodeAffinityEnable: true"))
     assert found.endswith(
-        "it is an argument of the plugin predicates: 'predicate.NodeAffinityEnable')"
+        "it is an argument of the plugin predicates: 'predicate.NodeAffinityEnable'"
     )
     (found,) = problems(GOOD.replace("leastrequested.weight: 2", "NodeAffinityEnable: true"))
     assert "it is an argument of" not in found, "only a name with a prefix may have moved"
@@ -101,9 +105,9 @@ def test_problems_are_sorted_by_line_and_errors_are_told_apart() -> None:
 
 def test_guards_are_looked_at_only_without_errors() -> None:
     text = GOOD.replace("name: gang", "name: conformance").replace("allocate", "allocate, reclaim")
-    assert any("wanted conformance to judge every victim" in each for each in problems(text))
+    assert any("expected conformance to judge every victim" in each for each in problems(text))
     text = text.replace("name: nodeorder", "name: nodeordor")
-    assert not any("wanted conformance to judge every victim" in each for each in problems(text))
+    assert not any("expected conformance to judge every victim" in each for each in problems(text))
 
 
 def test_a_setting_without_effect_names_who_does_not_read_it() -> None:
@@ -111,6 +115,6 @@ def test_a_setting_without_effect_names_who_does_not_read_it() -> None:
     text = text.replace("leastrequested.weight: 2", "qwerty: 2")
     text += "configurations:\n- name: backfill\n  arguments: {y: 1}\n"
     gang, nodeorder, backfill = problems(text)
-    assert gang.endswith("(gang does not read it; it has no arguments)")
-    assert "(nodeorder does not read it; its arguments: leastrequested.weight, " in nodeorder
-    assert "(the action backfill does not read it; " in backfill
+    assert gang.endswith("; gang does not read it; it has no arguments")
+    assert "; nodeorder does not read it; its arguments: leastrequested.weight, " in nodeorder
+    assert "; the action backfill does not read it; " in backfill

@@ -113,7 +113,7 @@ def test_the_whole_path_of_a_file_serves_processes_in_other_folders(
 
 def test_a_file_that_is_not_there(tmp_path: Any) -> None:
     path = str(tmp_path / "no.py")
-    assert str(problem(path)).startswith(f"{path}: wanted a file that exists, found")
+    assert str(problem(path)).startswith(f"{path}: expected a file that exists, got")
 
 
 @pytest.mark.parametrize(
@@ -127,28 +127,28 @@ def test_a_file_that_is_not_there(tmp_path: Any) -> None:
 def test_a_file_without_a_plugin(save: Any, text: Any, found: Any) -> None:
     path = save(text)
     wanted = "a class that inherits from pumice.plugin.Plugin"
-    assert str(problem(path)) == f"{path}: wanted {wanted}, found {found}"
+    assert str(problem(path)) == f"{path}: expected {wanted}, got {found}"
 
 
 def test_a_class_that_the_file_does_not_have(save: Any) -> None:
     source = f"{save(TWO)}:Third"
-    assert str(problem(source)).endswith("found 'Third' (its classes are Base, First, Second)")
+    assert str(problem(source)).endswith("got 'Third' (its classes are Base, First, Second)")
     bare = f"{save('x = 1', 'bare.py')}:Third"
-    assert str(problem(bare)).endswith("found 'Third' (it has no class at all)")
+    assert str(problem(bare)).endswith("got 'Third' (it has no class at all)")
 
 
 @pytest.mark.parametrize("text", ["class Odd: pass", "Odd = 3"])
 def test_a_class_that_is_no_plugin(save: Any, text: Any) -> None:
     source = f"{save(text)}:Odd"
     wanted = "a class that inherits from pumice.plugin.Plugin"
-    assert str(problem(source)) == f"{source}: wanted {wanted}, found 'Odd'"
+    assert str(problem(source)) == f"{source}: expected {wanted}, got 'Odd'"
 
 
 def test_a_plugin_without_a_name(save: Any) -> None:
     path = save("from pumice.plugin import Plugin\nclass Shy(Plugin): pass")
     for source in (path, f"{path}:Shy"):
         assert str(problem(source)).endswith(
-            "wanted a plugin with a name, found 'Shy' (write class Shy(Plugin, name=\"…\"))"
+            "expected a plugin with a name, got 'Shy' (write class Shy(Plugin, name=\"…\"))"
         )
 
 
@@ -158,7 +158,7 @@ def test_two_plugins_of_one_name(save: Any) -> None:
         for name in ("one.py", "two.py")
     )
     assert str(problem(one, two)) == (
-        f"{two}: wanted a name of its own, found 'mine' (Mine of {one} has it too)"
+        f"{two}: expected a name of its own, got 'mine' (Mine of {one} has it too)"
     )
     assert list(load_plugins([one, f"{one}:Mine"])) == ["mine"]
 
@@ -166,14 +166,14 @@ def test_two_plugins_of_one_name(save: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("x = 1\nx / 0\n", "line 2: wanted Python that can be imported, found 'ZeroDivisionError'"),
-        ("def f():\n    return 1 / 0\n\nf()\n", "line 2: wanted Python that can be imported"),
-        ("x = 1\ndef (:\n", "line 2: wanted Python that can be imported, found 'SyntaxError'"),
-        ("import no_such_thing\n", "line 1: wanted Python that can be imported, found 'ModuleNot"),
-        ("import sys\nsys.exit(3)\n", "line 2: wanted Python that can be imported, found 'System"),
+        ("x = 1\nx / 0\n", "line 2: expected Python that can be imported, got 'ZeroDivisionError'"),
+        ("def f():\n    return 1 / 0\n\nf()\n", "line 2: expected Python that can be imported"),
+        ("x = 1\ndef (:\n", "line 2: expected Python that can be imported, got 'SyntaxError'"),
+        ("import no_such_thing\n", "line 1: expected Python that can be imported, got 'ModuleNot"),
+        ("import sys\nsys.exit(3)\n", "line 2: expected Python that can be imported, got 'System"),
         (
             MISSPELT,
-            "line 3: wanted Python that can be imported, found 'UnknownHookError' (plugin 'odd'",
+            "line 3: expected Python that can be imported, got 'UnknownHookError' (plugin 'odd'",
         ),
     ],
 )
@@ -196,12 +196,12 @@ def test_what_the_error_of_a_file_says_is_kept_whole(save: Any) -> None:
 def test_a_file_that_is_no_text_is_refused(tmp_path: Any) -> None:
     path = tmp_path / "odd.py"
     path.write_bytes(b"\xff\xfe\x00")
-    assert "wanted Python that can be imported" in str(problem(str(path)))
+    assert "expected Python that can be imported" in str(problem(str(path)))
 
 
 @pytest.mark.parametrize("source", ["no_such_module:Night", "no_such_module", "policy.yaml", ""])
 def test_a_module_that_is_not_there(source: Any) -> None:
-    assert "wanted Python that can be imported" in str(problem(source))
+    assert "expected Python that can be imported" in str(problem(source))
 
 
 def test_a_module_that_is_not_there_may_be_meant_as_a_file() -> None:

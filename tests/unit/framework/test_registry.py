@@ -112,7 +112,7 @@ def test_what_a_plugin_says_of_its_own_arguments_is_reported_with_the_line() -> 
         "actions: allocate\ntiers:\n- plugins:\n  - name: choosy\n    arguments:\n      word: it\n"
     )
     (problem,) = check_conf(conf(text), {"choosy": Choosy}, ACTIONS)
-    assert str(problem) == "line 6: word: wanted a better word, found 'it' (ask somebody)"
+    assert str(problem) == "line 6: word: expected a better word, got 'it' (ask somebody)"
     assert problem.severity == "ignored"
     assert check_conf(conf(text.replace("it", "''")), {"choosy": Choosy}, ACTIONS) == []
 
@@ -127,10 +127,10 @@ def test_what_stands_there_twice_is_odd() -> None:
     action, plugin = check_conf(conf(text), PLUGINS, ACTIONS)
     assert {action.severity, plugin.severity} == {"odd"}
     assert str(action).startswith(
-        "line 2: actions: wanted each action once, found allocate 2 times"
+        "line 2: actions: expected each action once, got allocate 2 times"
     )
     assert str(plugin) == (
-        "line 9: tiers[1].plugins[0]: wanted each plugin once, found 'first' "
+        "line 9: tiers[1].plugins[0]: expected each plugin once, got 'first' "
         "(also on line 5; it is asked twice)"
     )
 

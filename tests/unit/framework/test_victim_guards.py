@@ -1,10 +1,11 @@
 """Where a configuration exposes protected pods, and that a clean one does protect them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from pumice.api.conf import parse_conf
+from pumice.api.conf import Problem, parse_conf
 from pumice.framework.conf_check import check_guards
 from pumice.plugins import builtin_plugins
 from pumice.scheduler import Scheduler
@@ -16,6 +17,11 @@ def conf(actions: str, *tiers: str) -> Any:
     for tier in tiers:
         lines += ["- plugins:", *(f"  - {{name: {each.strip()}}}" for each in tier.split(";"))]
     return parse_conf("\n".join(lines))
+
+
+def guarded(actions: str, tiers: Sequence[str], guard: str) -> list[Problem]:
+    problems = check_guards(conf(actions, *tiers), builtin_plugins())
+    return [each for each in problems if each.wanted.startswith(f"{guard} to judge")]
 
 
 FIRST = "priority; gang; conformance"
@@ -51,7 +57,8 @@ PROTECTING = (
 def test_whoever_can_decide_without_a_guard_is_named(
     actions: str, tiers: list[str], passing: list[str]
 ) -> None:
-    problems = check_guards(conf(actions, *tiers), builtin_plugins())
+    guard = "pdb" if "pdb" in tiers[0] else "conformance"
+    problems = guarded(actions, tiers, guard)
     found = [f"others that may decide alone: {', '.join(passing)}"] * bool(passing)
     assert [str(problem.found) for problem in problems] == found
     assert all("may be evicted" in problem.hint and problem.line for problem in problems)
@@ -77,4 +84,34 @@ def test_a_critical_pod_goes_once_its_tier_is_emptied_unless_conformance_ends_ev
     settings = conf("allocate, preempt", *tiers)
     decisions = Scheduler(settings).cycle(world(), 0.0)
     assert bool(decisions.evictions) is evicted
-    assert bool(check_guards(settings, builtin_plugins())) is evicted
+    assert bool(guarded("allocate, preempt", tiers, "conformance")) is evicted
+
+
+@pytest.mark.parametrize(
+    ("guard", "actions", "tiers", "passing", "way_out"),
+    [
+        # the order that protects critical pods, and nothing else
+        ("gang", "preempt", [FIRST], "conformance in tier 1", "victims: strict beside"),
+        ("priority", "preempt", [FIRST], "conformance in tier 1", "victims: strict beside"),
+        ("capacity", "reclaim", ["gang; capacity; conformance"], "conformance", "tier 1"),
+        (
+            "gang",
+            "reclaim",
+            ["gang; capacity", "drf; proportion"],
+            "proportion in tier 2",
+            "strict",
+        ),
+        ("gang", "preempt", ["priority", "gang"], "priority in tier 1", "move it to tier 1"),
+        ("priority", "preempt", ["priority; gang"], "", ""),
+        ("gang", "preempt", ["priority; gang"], "", ""),
+        # whole gangs: gang permits everything, so only priority and conformance judge
+        ("priority", "gangpreempt", ["priority; gang; capacity; conformance"], "", ""),
+        ("gang", "gangpreempt", ["priority; gang; capacity; conformance"], "", ""),
+    ],
+)
+def test_gangs_priorities_and_queues_are_guarded_too(
+    guard: str, actions: str, tiers: list[str], passing: str, way_out: str
+) -> None:
+    problems = guarded(f"allocate, {actions}", tiers, guard)
+    assert [passing in str(each.found) for each in problems] == [True] * bool(passing)
+    assert all(way_out in each.hint for each in problems)

@@ -135,12 +135,15 @@ def test_settings_without_effect_are_logged_once(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"add_nodes": "many"}, "add_nodes: wanted a number of nodes such as 2 or 2=NODE, found "),
-        ({"add_nodes": -1}, "add_nodes: wanted a number of nodes such as 2 or 2=NODE, found '-1'"),
-        ({"add_nodes": "1=nope"}, "add_nodes: wanted .*, found 'nope'"),
-        ({"drain": "nope"}, "drain: wanted .*, found 'nope'"),
-        ({"settings": {"colour": "red"}}, "settings: wanted a setting .*, found 'colour=red'"),
-        ({"drain": (), "add_nodes": 1, "default_runtime": "soon"}, "default_runtime: wanted a dur"),
+        ({"add_nodes": "many"}, "add_nodes: expected a number of nodes such as 2 or 2=NODE, got "),
+        ({"add_nodes": -1}, "add_nodes: expected a number of nodes such as 2 or 2=NODE, got '-1'"),
+        ({"add_nodes": "1=nope"}, "add_nodes: expected .*, got 'nope'"),
+        ({"drain": "nope"}, "drain: expected .*, got 'nope'"),
+        ({"settings": {"colour": "red"}}, "settings: expected a setting .*, got 'colour=red'"),
+        (
+            {"drain": (), "add_nodes": 1, "default_runtime": "soon"},
+            "default_runtime: expected a dur",
+        ),
     ],
 )
 def test_errors_name_the_argument(cluster: pumice.Cluster, arguments: Any, problem: str) -> None:
@@ -149,7 +152,7 @@ def test_errors_name_the_argument(cluster: pumice.Cluster, arguments: Any, probl
 
 
 def test_a_wrong_time_is_named() -> None:
-    with pytest.raises(InputError, match=r"^now: wanted an RFC 3339 time .*, found 'today'"):
+    with pytest.raises(InputError, match=r"^now: expected an RFC 3339 time .*, got 'today'"):
         pumice.load(FIRST, now="today")
 
 

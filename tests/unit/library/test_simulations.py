@@ -171,14 +171,14 @@ def test_a_plot_names_a_unit_that_suits_the_time(both: pumice.Results) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"run": 1}, r"jobs\[0\]: arrival: wanted a number from 0, found nothing"),
-        ({"arrival": 0, "run": -1}, r"jobs\[0\]: run: wanted a number from 0, found -1"),
-        ({"arrival": 0, "run": 1, "cpus": 2}, r"jobs\[0\]: wanted a known column, found 'cpus'"),
+        ({"run": 1}, r"jobs\[0\]: arrival: expected a number from 0, got nothing"),
+        ({"arrival": 0, "run": -1}, r"jobs\[0\]: run: expected a number from 0, got -1"),
+        ({"arrival": 0, "run": 1, "cpus": 2}, r"jobs\[0\]: unknown column 'cpus'"),
         ({"arrival": 0, "run": 1, "pods": 0}, r"jobs\[0\]: pods"),
         ({"arrival": "soon", "run": 1}, r"jobs\[0\]: arrival"),
         (
             {"arrival": 0, "run": 1, "pods": 2, "needed": 3},
-            r"jobs\[0\]: needed: wanted at most its 2 pods, found 3",
+            r"jobs\[0\]: needed: expected at most its 2 pods, got 3",
         ),
     ],
 )
@@ -216,15 +216,15 @@ def test_rows_without_nodes_run_on_generated_ones_like_a_file() -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"period": 0}, "period: wanted a number above 0, found 0"),
-        ({"speed": -1}, "speed: wanted a number above 0, found -1"),
-        ({"limit": 0}, "limit: wanted a whole number from 1, found 0"),
-        ({"limit": 1.5}, "limit: wanted a whole number from 1, found 1.5"),
-        ({"evicted": "x"}, "evicted: wanted one of requeue, restart, lose, found 'x'"),
-        ({"start": "soon"}, "start: wanted an RFC 3339 time such as .*, found 'soon'"),
-        ({"start": "2024-01-32T00:00:00Z"}, "start: wanted an RFC 3339 time such as .*"),
-        ({"start": [1]}, r"start: wanted a time such as .*, found \[1\]"),
-        ({"start": 1e300}, r"start: wanted a time such as .*, found 1e\+300"),
+        ({"period": 0}, "period: expected a number above 0, got 0"),
+        ({"speed": -1}, "speed: expected a number above 0, got -1"),
+        ({"limit": 0}, "limit: expected a whole number from 1, got 0"),
+        ({"limit": 1.5}, "limit: expected a whole number from 1, got 1.5"),
+        ({"evicted": "x"}, "evicted: expected one of requeue, restart, lose, got 'x'"),
+        ({"start": "soon"}, "start: expected an RFC 3339 time such as .*, got 'soon'"),
+        ({"start": "2024-01-32T00:00:00Z"}, "start: expected an RFC 3339 time such as .*"),
+        ({"start": [1]}, r"start: expected a time such as .*, got \[1\]"),
+        ({"start": 1e300}, r"start: expected a time such as .*, got 1e\+300"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_named(option: dict[str, Any], message: str) -> None:
@@ -275,18 +275,20 @@ def test_a_pod_that_makes_every_node_huge_is_named() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, 1.5])
 def test_a_number_of_nodes_that_cannot_be_is_refused(count: Any) -> None:
-    with pytest.raises(InputError, match=f"count: wanted a whole number from 1, found {count}"):
+    with pytest.raises(InputError, match=f"count: expected a whole number from 1, got {count}"):
         pumice.nodes(count, cpu=1)
 
 
 def test_nodes_without_amounts_are_refused() -> None:
-    with pytest.raises(InputError, match="nodes: wanted amounts"):
+    with pytest.raises(InputError, match="nodes: expected amounts"):
         pumice.nodes(2)
 
 
 def test_what_is_no_workload_is_refused() -> None:
     nothing: Any = []
-    with pytest.raises(InputError, match=r"workload: wanted a file, or the result of pumice.work"):
+    with pytest.raises(
+        InputError, match=r"workload: expected a file, or the result of pumice.work"
+    ):
         pumice.simulate(nothing)
 
 
@@ -299,7 +301,7 @@ def test_settings_without_effect_are_logged_once_by_name(caplog: pytest.LogCaptu
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "a\nb"])
 def test_a_configuration_has_a_name_that_a_file_can_have(name: str) -> None:
-    with pytest.raises(InputError, match="wanted a name without '/'"):
+    with pytest.raises(InputError, match="expected a name without '/'"):
         pumice.compare(EXAMPLES / "small-cluster.yaml", {name: None, "b": None}, limit=1)
 
 

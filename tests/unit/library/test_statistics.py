@@ -98,7 +98,7 @@ def test_seeds_give_every_figure_an_interval() -> None:
     row = next(row for row in found.table if row["figure"] == "mean_wait")
     assert row["low"] < row["mean"] < row["high"]
     assert repr(found) == "<Repeats of one with 4 seeds>"
-    with pytest.raises(InputError, match="seeds: wanted at least one seed"):
+    with pytest.raises(InputError, match="seeds: expected at least one seed"):
         pumice.repeat(drawn, {"one": FIFO}, seeds=[])
 
 
@@ -106,5 +106,5 @@ def test_plots_are_saved_as_vectors(tmp_path: Path) -> None:
     saved = run().plot.save(tmp_path / "plots")
     assert [path.name for path in saved][:2] == ["waits.svg", "utilisation.svg"]
     assert all("<svg" in path.read_text() for path in saved)
-    with pytest.raises(InputError, match="form: wanted one of svg, pdf, png"):
+    with pytest.raises(InputError, match="form: expected one of svg, pdf, png"):
         run().plot.save(tmp_path, "bmp")

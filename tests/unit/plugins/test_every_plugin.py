@@ -16,6 +16,7 @@ CONFIGURED = [
     ("capacity", {"ancestorReclaimLevel": 1}),
     ("deviceshare", {"deviceshare.VGPUEnable": True, "deviceshare.SchedulePolicy": "binpack"}),
     ("deviceshare", {"deviceshare.GPUSharingEnable": True}),
+    ("fairshare", {"fairshare.by": "user, namespace", "fairshare.resource": GPU}),
     ("network-topology-aware", {"weight": 3, "hypernode.binpack.resources": GPU}),
     ("nodegroup", {"strict": False, "enablePreferredOrder": True}),
     ("nodeorder", {"leastrequested.weight": 0, "mostrequested.weight": 2}),
@@ -29,10 +30,21 @@ CONFIGURED = [
 ]
 
 
-FORESEEABLE = {"capacity", "drf", "gang", "predicates", "priority", "proportion", "sla", "tdm"}
+FORESEEABLE = {
+    "capacity",
+    "drf",
+    "fairshare",
+    "gang",
+    "predicates",
+    "priority",
+    "proportion",
+    "sla",
+    "tdm",
+}
 ASSUMPTIONS = {
     "cdp": SimulatorAssumptions(timed=True),
     "extender": None,
+    "fairshare": SimulatorAssumptions(timed=True, counts_time=True),
     "rescheduling": SimulatorAssumptions(timed=True, all_jobs=True),
     "reservation": SimulatorAssumptions(timed=True, foretold=True, all_jobs=True),
     "resourcequota": SimulatorAssumptions(forgets=True),

@@ -253,11 +253,11 @@ def test_a_strategy_that_is_not_known_is_left_out(entry: str) -> None:
     ("entry", "reported"),
     [
         ("- name: lowNodeUtilisation", "'lowNodeUtilisation' (did you mean 'lowNodeUtilization'?)"),
-        ("- some words", "wanted the name of a strategy, found 'some words'"),
-        ("- {name: lowNodeUtilization, params: 5}", "wanted a mapping as params"),
+        ("- some words", "expected the name of a strategy, got 'some words'"),
+        ("- {name: lowNodeUtilization, params: 5}", "expected a mapping as params"),
         (
             "- {name: lowNodeUtilization, params: {thresholds: {cpu: many}}}",
-            "wanted integer, found 'many' (lowNodeUtilization.thresholds.cpu",
+            "expected integer, got 'many' (lowNodeUtilization.thresholds.cpu",
         ),
         (
             "- {name: lowNodeUtilization, params: {threshold: {}}}",

@@ -91,7 +91,7 @@ def test_differences_of_several_cycles_name_the_cycle() -> None:
 
 
 def test_a_scenario_without_expectations_is_an_error() -> None:
-    with pytest.raises(ScenarioError, match="wanted expectations"):
+    with pytest.raises(ScenarioError, match="expected expectations"):
         check(scenario(), make_fake, CompareOptions())
 
 

@@ -201,47 +201,47 @@ def test_all_in_one_gives_each_part_its_options() -> None:
     [
         (
             ["--schedule-periode=1s"],
-            "wanted a known flag, found '--schedule-periode' (did you mean --schedule-period?)",
+            "unknown flag '--schedule-periode'; did you mean --schedule-period?",
         ),
-        (["--xyzzy"], "wanted a known flag, found '--xyzzy' (--help lists them)"),
-        (["-x"], "wanted a known flag, found '-x' (--help lists them)"),
+        (["--xyzzy"], "unknown flag '--xyzzy'; --help lists them"),
+        (["-x"], "unknown flag '-x'; --help lists them"),
         (
             ["--schedule-period=soon"],
             (
-                "--schedule-period: wanted a duration such as 1s or 1m30s of at least "
-                "0.001 seconds, found 'soon' "
+                "--schedule-period: expected a duration such as 1s or 1m30s of at least "
+                "0.001 seconds, got 'soon' "
                 "(a number and a unit of ns, us, ms, s, m or h, repeated)"
             ),
         ),
-        (["--schedule-period=0"], "found '0'"),
-        (["--kube-api-qps=many"], "--kube-api-qps: wanted a number of at least 0.01, found 'many'"),
-        (["--kube-api-burst=1.5"], "--kube-api-burst: wanted a whole number"),
-        (["--enable-metrics=yes"], "--enable-metrics: wanted true or false, found 'yes'"),
+        (["--schedule-period=0"], "got '0'"),
+        (["--kube-api-qps=many"], "--kube-api-qps: expected a number of at least 0.01, got 'many'"),
+        (["--kube-api-burst=1.5"], "--kube-api-burst: expected a whole number"),
+        (["--enable-metrics=yes"], "--enable-metrics: expected true or false, got 'yes'"),
         (
             ["--listen-address=8080"],
-            "--listen-address: wanted an address such as :8080 or 127.0.0.1:8080, found '8080'",
+            "--listen-address: expected an address such as :8080 or 127.0.0.1:8080, got '8080'",
         ),
-        (["--listen-address=:99999"], "--listen-address: wanted an address"),
+        (["--listen-address=:99999"], "--listen-address: expected an address"),
         (
             ["--leader-elect-resource-lock=endpoints"],
-            "--leader-elect-resource-lock: wanted \"leases\", found 'endpoints'",
+            "--leader-elect-resource-lock: expected \"leases\", got 'endpoints'",
         ),
-        (["--feature-gates=X"], "--feature-gates: wanted gates such as Name=true,Other=false"),
-        (["--feature-gates=X=on"], "--feature-gates X: wanted true or false, found 'on'"),
-        (["--vmodule=lease"], "--vmodule: wanted levels"),
-        (["--kubeconfig"], "--kubeconfig: wanted a text, found nothing after it"),
-        (["--leader-elect", "false"], "wanted a flag, found 'false' (values of switches follow"),
-        (["---v=3"], "wanted a flag, found '---v=3'"),
+        (["--feature-gates=X"], "--feature-gates: expected gates such as Name=true,Other=false"),
+        (["--feature-gates=X=on"], "--feature-gates X: expected true or false, got 'on'"),
+        (["--vmodule=lease"], "--vmodule: expected levels"),
+        (["--kubeconfig"], "--kubeconfig: expected a text, got nothing after it"),
+        (["--leader-elect", "false"], "expected a flag, got 'false' (values of switches follow"),
+        (["---v=3"], "expected a flag, got '---v=3'"),
         (
             ["--leader-elect-renew-deadline=20s"],
             (
-                "--leader-elect-renew-deadline: wanted less than the lease duration of 15s, "
-                "found '20s'"
+                "--leader-elect-renew-deadline: expected less than the lease duration of 15s, "
+                "got '20s'"
             ),
         ),
         (
             ["--leader-elect-retry-period=9s"],
-            "--leader-elect-renew-deadline: wanted more than 1.2 times the retry period of 9s",
+            "--leader-elect-renew-deadline: expected more than 1.2 times the retry period of 9s",
         ),
         (
             [
@@ -249,10 +249,10 @@ def test_all_in_one_gives_each_part_its_options() -> None:
                 "--leader-elect-renew-deadline=2500ms",
                 "--leader-elect-retry-period=1s",
             ],
-            "wanted less than the lease duration of 2.9s, in whole seconds 2s, found '2.5s'",
+            "expected less than the lease duration of 2.9s, in whole seconds 2s, got '2.5s'",
         ),
-        (["--leader-elect-retry-period=0"], "--leader-elect-retry-period: wanted more than"),
-        (["--leader-elect-resource-name="], "--leader-elect-resource-name: wanted the name"),
+        (["--leader-elect-retry-period=0"], "--leader-elect-retry-period: expected more than"),
+        (["--leader-elect-resource-name="], "--leader-elect-resource-name: expected the name"),
     ],
 )
 def test_a_bad_flag_is_named_with_what_was_found_and_wanted(words: Any, message: str) -> None:
@@ -262,7 +262,7 @@ def test_a_bad_flag_is_named_with_what_was_found_and_wanted(words: Any, message:
 
 
 def test_a_port_out_of_range_is_refused() -> None:
-    with pytest.raises(InputError, match="--port: wanted a whole number from 1 to 65535"):
+    with pytest.raises(InputError, match="--port: expected a whole number from 1 to 65535"):
         read_options("webhooks", ["--port=70000"])
 
 

@@ -78,7 +78,7 @@ def test_what_is_none_of_them_is_refused_with_the_names_of_all(tmp_path: Path, t
 def test_a_trace_without_jobs_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_text("timestamp,duration,num_gpus\n", encoding="utf-8")
-    with pytest.raises(InputError, match="wanted at least one job"):
+    with pytest.raises(InputError, match="expected at least one job"):
         read_workload(path)
 
 

@@ -50,30 +50,30 @@ def swf(*jobs: dict[str, int], header: str = "") -> str:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (synthetic(jobs=HUGE), "jobs: wanted at most 1,000,000 jobs, found 2000000000"),
-        (synthetic(sizes=f"{{{HUGE}: 1}}"), "sizes: wanted at most 100,000 pods of a job"),
-        (synthetic(jobs=900_000, sizes="{9: 1}"), "wanted at most 5,000,000 pods in all"),
+        (synthetic(jobs=HUGE), "jobs: expected at most 1,000,000 jobs, got 2000000000"),
+        (synthetic(sizes=f"{{{HUGE}: 1}}"), "sizes: expected at most 100,000 pods of a job"),
+        (synthetic(jobs=900_000, sizes="{9: 1}"), "expected at most 5,000,000 pods in all"),
         (
             synthetic(arrivals=f"{{meanSeconds: {HUGE}}}"),
-            "arrivals: wanted at most 1,000,000,000 seconds",
+            "arrivals: expected at most 1,000,000,000 seconds",
         ),
         (
             synthetic(durations=f"{{median: {HUGE}, maximum: {HUGE}}}"),
-            "durations: wanted at most 1,000,000,000 seconds",
+            "durations: expected at most 1,000,000,000 seconds",
         ),
         (
             synthetic(nodes=f"{{count: {HUGE}, allocatable: {{cpu: 1}}}}"),
-            "nodes.count: wanted at most 100,000 nodes",
+            "nodes.count: expected at most 100,000 nodes",
         ),
-        (swf({"procs": HUGE}), ":1: processors: wanted at most 100,000 processors of a job"),
-        (swf({"run": HUGE}), "wanted at most 1,000,000,000 seconds of a run"),
+        (swf({"procs": HUGE}), ":1: processors: expected at most 100,000 processors of a job"),
+        (swf({"run": HUGE}), "expected at most 1,000,000,000 seconds of a run"),
         (swf({}, {"submit": HUGE}), "seconds from the first arrival to the last"),
-        (swf({}, header=f"; MaxNodes: {HUGE}\n"), "wanted at most 100,000 nodes"),
-        (swf({}, header=f"; MaxProcs: {'9' * 6000}\n"), "wanted at most 100,000 nodes"),
-        (f"timestamp,duration,num_gpus\n0,1,{HUGE}\n", ":2: num_gpus: wanted at most 100,000"),
-        ("timestamp,duration,num_gpus\n0,1,1e300\n", ":2: num_gpus: wanted at most 100,000"),
-        (JOB, "spec.tasks.replicas: wanted at most 100,000 pods of a job, found 2000000000"),
-        (synthetic(jobs="[" * 50_000), "wanted at most 100 nested levels"),
+        (swf({}, header=f"; MaxNodes: {HUGE}\n"), "expected at most 100,000 nodes"),
+        (swf({}, header=f"; MaxProcs: {'9' * 6000}\n"), "expected at most 100,000 nodes"),
+        (f"timestamp,duration,num_gpus\n0,1,{HUGE}\n", ":2: num_gpus: expected at most 100,000"),
+        ("timestamp,duration,num_gpus\n0,1,1e300\n", ":2: num_gpus: expected at most 100,000"),
+        (JOB, "spec.tasks.replicas: expected at most 100,000 pods of a job, got 2000000000"),
+        (synthetic(jobs="[" * 50_000), "expected at most 100 nested levels"),
     ],
 )
 def test_what_is_too_large_is_refused_in_one_sentence(
@@ -95,7 +95,7 @@ def test_many_jobs_are_counted_while_they_are_read(
     path.write_text(swf({}, {}, {}), encoding="utf-8")
     assert len(load(path).workload.jobs) == 3
     path.write_text(swf({}, {}, {}, {}), encoding="utf-8")
-    with pytest.raises(InputError, match="wanted at most 3 jobs, found 4"):
+    with pytest.raises(InputError, match="expected at most 3 jobs, got 4"):
         load(path)
 
 
@@ -103,7 +103,7 @@ def test_a_list_of_nodes_is_counted_too(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(limits, "MAX_NODES", 1)
     path = tmp_path / "nodes.csv"
     path.write_text("sn,cpu_milli,memory_mib,gpu\na,1,1,0\nb,1,1,0\n", encoding="utf-8")
-    with pytest.raises(InputError, match="wanted at most 1 nodes, found 2"):
+    with pytest.raises(InputError, match="expected at most 1 nodes, got 2"):
         read_cluster(path)
 
 
@@ -112,7 +112,7 @@ def test_a_file_that_unpacks_to_too_much_is_not_unpacked(tmp_path: Path, packed:
     path = tmp_path / "bomb"
     content = b"0" * (3 << 20)
     path.write_bytes(gzip.compress(content) if packed else content)
-    with pytest.raises(InputError, match="wanted at most 2 MiB"):
+    with pytest.raises(InputError, match="expected at most 2 MiB"):
         text.read_text(path, 2 << 20)
     assert text.read_text(path, 3 << 20) == content.decode()
 

@@ -107,7 +107,7 @@ def test_without_configuration_and_seed_the_built_in_one_runs_with_seed_0() -> N
 
 @pytest.mark.parametrize(
     ("trace", "said"),
-    [("bad", "wanted a trace, found 'bad'"), ("broken", "ZeroDivisionError: by nought (test_")],
+    [("bad", "expected a trace, got 'bad'"), ("broken", "ZeroDivisionError: by nought (test_")],
 )
 def test_a_run_that_fails_is_a_row_with_its_error_and_its_time(trace: str, said: str) -> None:
     row = run_point(GridPoint("", trace, 0), picky)
@@ -224,7 +224,7 @@ def test_a_configuration_that_cannot_be_read_or_used_is_the_error_of_its_rows(
     bad.write_text("actions: [", encoding="utf-8")
     points = grid([str(tmp_path / "absent.conf"), str(bad), ""], ["t"], [0])
     absent, broken, fine = gather(sweep_local(points, Simulation(two_jobs), jobs=1))
-    assert "absent.conf: wanted a readable file" in absent.error
+    assert "absent.conf: expected a readable file" in absent.error
     assert "bad.conf" in broken.error
     assert (fine.error, present(fine.figures).jobs) == ("", 2)
 
@@ -288,7 +288,7 @@ def test_the_command_shows_a_failed_run_beside_the_others_and_fails(pumice_sweep
     result = pumice_sweep("--trace", "bad", "--trace", "good", "-j", "1")
     assert result.exit_code == 1
     assert "1 run done, 1 failed" in result.output
-    assert "wanted a trace" in result.output
+    assert "expected a trace" in result.output
 
 
 @pytest.mark.parametrize("seeds", ["", "x", "1-", "5-2"])

@@ -127,7 +127,7 @@ SCORES = {
     ),
     "too few answers": (lambda _, nodes: nodes.idle[CPU][1:], "an array of"),
     "not a number": (lambda _, nodes: nodes.idle[CPU] * np.nan, "finite numbers"),
-    "texts": (lambda _, nodes: np.array(nodes.names), "wanted numbers"),
+    "texts": (lambda _, nodes: np.array(nodes.names), "expected numbers"),
     "a list": (lambda _, nodes: [0.0] * len(nodes), "an array of"),
     "something raised": (lambda *_: 1 / 0, "raised ZeroDivisionError"),
     "more than the shape": (

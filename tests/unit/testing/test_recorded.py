@@ -24,7 +24,7 @@ def wrong_case() -> Any:
 def test_a_case_that_differs_names_the_step_and_the_field() -> None:
     found = run_controller_case(wrong_case())
     assert found[0].startswith("step 1 (the scheduler")
-    assert found[1] == "jobs.alpha.status.pending: expected 7, found 2"
+    assert found[1] == "jobs.alpha.status.pending: expected 7, got 2"
 
 
 def test_an_unstable_path_is_not_compared() -> None:

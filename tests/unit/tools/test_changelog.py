@@ -74,9 +74,9 @@ def test_fragments_become_a_section_grouped_by_kind(root: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "version", "problem"),
     [
-        ("a.fix.md", "v1", "wanted a version such as 1.2.0 or 1.2.0rc1, found 'v1'"),
-        ("a.bug.md", "1.0.0", "wanted a name such as short-name.KIND.md"),
-        ("", "1.0.0", "wanted at least one fragment, found none"),
+        ("a.fix.md", "v1", "expected a version such as 1.2.0 or 1.2.0rc1, got 'v1'"),
+        ("a.bug.md", "1.0.0", "expected a name such as short-name.KIND.md"),
+        ("", "1.0.0", "expected at least one fragment, got none"),
     ],
 )
 def test_what_cannot_be_used_changes_nothing(
@@ -97,4 +97,4 @@ def test_a_version_is_released_once(root: Path, capsys: pytest.CaptureFixture[st
     assert "1 fragments are now 1.0.0" in capsys.readouterr().out
     add(root, "b.fix.md", "A fault is gone.\n")
     assert main(["1.0.0"], root) == 1
-    assert "found a section of 1.0.0" in capsys.readouterr().err
+    assert "got a section of 1.0.0" in capsys.readouterr().err

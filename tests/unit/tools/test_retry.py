@@ -20,10 +20,16 @@ def test_firm():
 """
 
 
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plugins of this run take most of the time of a small one."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
 def tried(folder: Path, tests: str, *also: str) -> int:
     file = folder / "test_some.py"
     file.write_text(tests)
-    arguments = ["-q", "-p", "no:randomly", "-c", "/dev/null", "--rootdir", str(folder), str(file)]
+    arguments = ["-q", "-c", "/dev/null", "--rootdir", str(folder), str(file)]
     return run([*arguments, *also], folder / "flaky.txt")
 
 
@@ -51,7 +57,7 @@ def test_what_failed_beside_others_is_tried_alone(
     broken = "def test_broken():\n    raise ValueError\n"
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PYTEST_XDIST_WORKER", raising=False)  # of the run that this test is in
-        assert tried(tmp_path, f"{alone}\n\n{broken}", "-n", "2") == 1
+        assert tried(tmp_path, f"{alone}\n\n{broken}", "-p", "xdist", "-n", "2") == 1
     assert "test_alone" in (tmp_path / "flaky.txt").read_text()
     assert "1 flaky of 2 that failed" in capfd.readouterr().out
 

@@ -7,9 +7,8 @@ import pytest
 from pumice.api.cloning import clone
 from pumice.webhooks import small_kinds as podgroup
 from pumice.webhooks.contents import KnownContents
-from pumice.webhooks.json_patch import applied
 from pumice.webhooks.registry import SERVICES
-from pumice.webhooks.review import Answer, Options, Request
+from pumice.webhooks.review import Answer, Options, Request, applied
 
 EXISTING: Any = None  # these rules ask for no other object
 GIVEN = {

@@ -31,7 +31,7 @@ def check_owners(kind: str, manifest: Manifest) -> None:
     for owner in metadata.get("ownerReferences") or ():
         missing = [key for key in ("apiVersion", "kind", "name", "uid") if not owner.get(key)]
         if missing:
-            problem = f"metadata.ownerReferences: wanted {', '.join(missing)}, found nothing"
+            problem = f"metadata.ownerReferences: expected {', '.join(missing)}, got nothing"
             raise RejectedError(kind, metadata.get("namespace", ""), metadata["name"], problem)
 
 

@@ -138,9 +138,9 @@ class Kubelet:
         manifest = self._cluster.get("Pod", namespace, pod)
         phase = (manifest.get("status") or {}).get("phase")
         if phase in _OVER or not manifest["spec"].get("nodeName"):
-            problem = f"wanted a pod that may run, found it {phase} on no node"
+            problem = f"expected a pod that may run, got one that is {phase} on no node"
             if phase in _OVER:
-                problem = f"wanted a pod that may run, found it {phase}"
+                problem = f"expected a pod that may run, got one that is {phase}"
             raise RejectedError("Pod", namespace, pod, problem)
         self._end(manifest, exit_code, reason, message)
 

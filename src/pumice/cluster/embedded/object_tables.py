@@ -62,13 +62,13 @@ class History:
             RejectedError: no version at all.
         """
         if not text.isdecimal() or len(text) > _DIGITS:
-            problem = f"wanted a resourceVersion of this cluster, found '{text[:_DIGITS]}'"
+            problem = f"expected a resourceVersion of this cluster, got '{text[:_DIGITS]}'"
             raise RejectedError(self._kind, problem=problem)
         version = int(text)
         if not self.forgotten <= version <= latest:
             raise GoneError(
                 self._kind,
-                problem=f"wanted changes after resourceVersion {version}, found those after "
+                problem=f"expected changes after resourceVersion {version}, got those after "
                 f"{self.forgotten} up to {latest} (list again)",
             )
         if not self._versions or version >= self._versions[-1]:
@@ -399,5 +399,5 @@ def check_versions(kind: Kind, old: Manifest, new: Manifest) -> None:
     known, asked = old["metadata"], new["metadata"]
     for field in ("resourceVersion", "uid"):
         if asked.get(field) and asked[field] != known[field]:
-            problem = f"wanted {field} {asked[field]}, found {known[field]} (read it again)"
+            problem = f"expected {field} {asked[field]}, got {known[field]} (read it again)"
             raise ConflictError(kind.name, known.get("namespace", ""), known["name"], problem)

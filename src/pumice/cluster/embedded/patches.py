@@ -63,15 +63,15 @@ def apply_patch(target: Any, patch: Any, patch_type: PatchType) -> Any:
         TooLargeError: one that asks for too much, or whose result is too large.
     """
     if patch_type != "json" and not isinstance(patch, dict):
-        raise RejectedError("patch", problem=f"wanted a mapping, found {patch!r:.120}")
+        raise RejectedError("patch", problem=f"expected a mapping, got {patch!r:.120}")
     try:
         made = _PATCHES[patch_type](target, patch)
         size = _size(made)
     except (TypeError, AttributeError, LookupError, ValueError) as error:
-        problem = f"wanted a patch that fits the object, found one that does not ({error!s:.200})"
+        problem = f"expected a patch that fits the object, got one that does not ({error!s:.200})"
         raise RejectedError("patch", problem=problem) from None
     if size > LONGEST:
-        problem = f"wanted an object of at most {LONGEST} bytes, found {size} after the patch"
+        problem = f"expected an object of at most {LONGEST} bytes, got {size} after the patch"
         raise TooLargeError("patch", problem=problem)
     return made
 
@@ -222,7 +222,7 @@ class _JsonPatch:
         _check_depth(found)
         self._copied += _size(found)
         if self._copied > LONGEST:
-            raise TooLargeError("patch", problem=f"wanted at most {LONGEST} bytes to copy")
+            raise TooLargeError("patch", problem=f"expected at most {LONGEST} bytes to copy")
         self._add(path, clone(found))
 
     def test(self, step: Mapping[str, Any], path: list[str]) -> None:
@@ -263,7 +263,9 @@ class _JsonPatch:
         index = _index(values, part)
         self._moved += len(values) - index
         if self._moved > _MOST_MOVED:
-            raise TooLargeError("patch", problem="wanted fewer changes at the front of long lists")
+            raise TooLargeError(
+                "patch", problem="expected fewer changes at the front of long lists"
+            )
         return index
 
 
@@ -284,16 +286,16 @@ _STEPS: Final[Mapping[str, Callable[[_JsonPatch, Mapping[str, Any], list[str]], 
 def _json_patch(target: Any, patch: Any) -> Any:
     """Do the steps of RFC 6902 in order."""
     if not isinstance(patch, list):
-        raise RejectedError("patch", problem=f"wanted a list of steps, found {patch!r:.120}")
+        raise RejectedError("patch", problem=f"expected a list of steps, got {patch!r:.120}")
     if len(patch) > _MOST_STEPS:
-        problem = f"wanted at most {_MOST_STEPS} steps, found {len(patch)}"
+        problem = f"expected at most {_MOST_STEPS} steps, got {len(patch)}"
         raise TooLargeError("patch", problem=problem)
     document = _JsonPatch(target)
     for step in patch:
         try:
             document.do(step)
         except (LookupError, TypeError, ValueError) as error:
-            problem = f"wanted a step that can be done, found {step!r:.120} ({error})"
+            problem = f"expected a step that can be done, got {step!r:.120} ({error})"
             raise RejectedError("patch", problem=problem) from None
     _check_depth(document.box)
     return document.box[""]
@@ -335,7 +337,7 @@ def _check_depth(value: Any, levels: int = DEPTH + 1) -> None:
     parts = value.values() if isinstance(value, dict) else value
     for part in parts if isinstance(value, dict | list) else ():
         if not levels:
-            raise TooLargeError("patch", problem=f"wanted at most {DEPTH} nested levels")
+            raise TooLargeError("patch", problem=f"expected at most {DEPTH} nested levels")
         _check_depth(part, levels - 1)
 
 

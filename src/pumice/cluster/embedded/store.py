@@ -5,14 +5,15 @@ store and must not be changed by the reader; all other methods return copies.
 """
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pumice.api.cloning import clone
 from pumice.api.kinds import LIMIT_RANGE, PRIORITY_CLASS, Kind, Kinds, Manifest
 from pumice.api.times import rfc3339
 from pumice.clock import Clock, VirtualClock
-from pumice.cluster.base import Event, PatchType, Propagation
+from pumice.cluster.base import Event, PatchType, Propagation, event_object
 from pumice.cluster.embedded.claim_changes import check_claim_status
 from pumice.cluster.embedded.defaults import (
     assign_cluster_ip,
@@ -20,7 +21,6 @@ from pumice.cluster.embedded.defaults import (
     keep_fields,
     select_own_pods,
 )
-from pumice.cluster.embedded.events import EventRecorder
 from pumice.cluster.embedded.garbage import GarbageCollector, check_owners
 from pumice.cluster.embedded.object_tables import (
     Identity,
@@ -37,6 +37,9 @@ from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, give_amounts, keep_spec, prioritised
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError, RejectedError
 
+_EVENT_KEPT_S: Final = 3600.0
+_EVENTS_KEPT: Final = 20_000
+_EventKey = tuple[str, str, str, str, str]
 Admission = Callable[[str, Manifest, Manifest | None], Manifest]
 """Called before a write with "CREATE", "UPDATE", "STATUS" or "DELETE", the object and the one
 before; returns the object to store, or raises RejectedError."""
@@ -359,17 +362,17 @@ class EmbeddedCluster:
         manifest = self._need(ref)
         found = manifest["metadata"]["uid"]
         if uid and uid != found:
-            raise ConflictError(*ref, f"wanted uid {uid}, found {found}")
+            raise ConflictError(*ref, f"expected uid {uid}, got {found}")
         return manifest
 
     def _name(self, kind: Kind, manifest: Manifest) -> Manifest:
         """Set the name and namespace of a new object; return its metadata."""
         metadata = manifest.get("metadata")
         if not isinstance(metadata, dict):
-            raise RejectedError(kind.name, problem="wanted metadata with a name, found none")
+            raise RejectedError(kind.name, problem="expected metadata with a name, got none")
         if not metadata.get("name"):
             if not metadata.get("generateName"):
-                raise RejectedError(kind.name, problem="wanted a name or generateName, found none")
+                raise RejectedError(kind.name, problem="expected a name or generateName, got none")
             metadata["name"] = self._identity.name(metadata["generateName"])
         if not kind.namespaced:
             metadata.pop("namespace", None)
@@ -432,3 +435,53 @@ class EmbeddedCluster:
         meta = new["metadata"]
         if meta.get("deletionTimestamp"):
             self._garbage.finish(Ref(table.kind.name, meta.get("namespace", ""), meta["name"]))
+
+
+class EventRecorder:
+    """Writes events about objects into a store, counts repeated ones, and removes old ones."""
+
+    def __init__(self, store: "EmbeddedCluster") -> None:
+        self._store = store
+        self._written = 0
+        self._known: OrderedDict[_EventKey, tuple[str, str, float, int]] = OrderedDict()
+
+    def record(
+        self, about: Manifest, event_type: str, reason: str, message: str, source: str
+    ) -> None:
+        """Write an event, or count it if it is known."""
+        now = self._store.now()
+        self._forget(now)
+        metadata = about["metadata"]
+        identity = metadata.get("uid") or f"{about['kind']}/{metadata['name']}"
+        key = (identity, event_type, reason, message, source)
+        known = self._known.pop(key, None)
+        if known is None or not self._count(key, known, now):
+            self._write(about, key, now)
+
+    def _count(self, key: _EventKey, known: tuple[str, str, float, int], now: float) -> bool:
+        namespace, name, _, count = known
+        changes = {"count": count + 1, "lastTimestamp": rfc3339(now)}
+        try:
+            self._store.patch("Event", namespace, name, changes)
+        except NotFoundError:  # a client deleted it
+            return False
+        self._known[key] = (namespace, name, now, count + 1)
+        return True
+
+    def _write(self, about: Manifest, key: _EventKey, now: float) -> None:
+        self._written += 1
+        metadata = about["metadata"]
+        place = metadata.get("namespace") or "default", f"{metadata['name']}.{self._written:016x}"
+        self._store.create(event_object(about, key[1:], place, rfc3339(now)))
+        self._known[key] = (*place, now, 1)
+
+    def _forget(self, now: float) -> None:
+        while self._known:
+            namespace, name, last, _ = next(iter(self._known.values()))
+            if now - last < _EVENT_KEPT_S and len(self._known) < _EVENTS_KEPT:
+                return
+            self._known.popitem(last=False)
+            try:
+                self._store.delete("Event", namespace, name)
+            except NotFoundError:  # a client deleted it
+                continue

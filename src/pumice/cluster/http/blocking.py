@@ -39,7 +39,7 @@ class Answer:
         except (ValueError, RecursionError) as error:
             raise HttpError(self.url, "answered with something that is not JSON") from error
         if not isinstance(found, dict):
-            raise HttpError(self.url, f"wanted a JSON object, found {type(found).__name__}")
+            raise HttpError(self.url, f"expected a JSON object, got {type(found).__name__}")
         return found
 
 

@@ -207,7 +207,7 @@ class HttpClient:
     def _text(self, request: Request) -> bytes:
         """Write a request as it goes out; nothing in it can end a line early."""
         if not _PRINTABLE.fullmatch(request.target):
-            raise UnavailableError(problem="wanted a path in ASCII without blanks", sent=False)
+            raise UnavailableError(problem="expected a path in ASCII without blanks", sent=False)
         headers, body = request.headers, request.body
         if headers is not self._last_headers and headers != self._last_headers:
             self._last_lines, self._last_headers = self._header_lines(headers), headers
@@ -218,13 +218,13 @@ class HttpClient:
 
     def _header_lines(self, headers: Mapping[str, str]) -> str:
         if not all(value.isascii() and value.isprintable() for value in headers.values()):
-            raise UnavailableError(problem="wanted headers in ASCII", sent=False)
+            raise UnavailableError(problem="expected headers in ASCII", sent=False)
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         return f"Host: {self._address.netloc}\r\n{_HEADERS}{lines}"
 
     @cached_property
     def _address(self) -> _Address:
-        wanted = "wanted an address that begins with http:// or https://"
+        wanted = "expected an address that begins with http:// or https://"
         try:
             parts = urlsplit(self._url)
             port = parts.port or (443 if parts.scheme == "https" else 80)

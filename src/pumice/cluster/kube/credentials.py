@@ -222,7 +222,7 @@ class ExecCredentials:
         except (OSError, ValueError) as error:
             late = isinstance(error, TimeoutError)
             found = getattr(error, "strerror", None) or str(error)
-            unusable = f"wanted a program that can be run, found '{login.command}' ({found})"
+            unusable = f"expected a program that can be run, got '{login.command}' ({found})"
             problem = found if late else f"{login.place}{unusable}"
             hint = f" ({login.hint.strip()})" if login.hint else ""
             raise ServiceError(login.command, f"cannot log in: {problem}{hint}") from None
@@ -239,13 +239,13 @@ class ExecCredentials:
         wanted = {"apiVersion": self._login.api_version, "kind": "ExecCredential"}
         status = output.get("status") if isinstance(output, dict) else None
         if not isinstance(status, dict) or any(output.get(k) != v for k, v in wanted.items()):
-            problem = f"wanted an ExecCredential of {self._login.api_version} with a status"
+            problem = f"expected an ExecCredential of {self._login.api_version} with a status"
             raise ServiceError(self._login.command, f"cannot log in: {problem}")
         token = status.get("token") or ""
         certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
         if not token and not (certificate and key):
             raise ServiceError(
-                self._login.command, "cannot log in: wanted a token or a certificate and its key"
+                self._login.command, "cannot log in: expected a token or a certificate and its key"
             )
         until = self._expiry(status.get("expirationTimestamp"))
         if certificate and key:
@@ -258,7 +258,7 @@ class ExecCredentials:
         try:
             self._take_certificate(f"{certificate}\n{key}\n".encode())
         except (OSError, ValueError) as error:
-            problem = f"cannot log in: wanted a certificate and its key: {error}"
+            problem = f"cannot log in: expected a certificate and its key: {error}"
             raise ServiceError(self._login.command, problem) from None
 
     def _expiry(self, text: Any) -> float | None:

@@ -143,7 +143,7 @@ class ObjectCache:
             RejectedError: no version at all.
         """
         if text and not (text.isdecimal() and len(text) < 20):
-            problem = f"wanted a resourceVersion of this cluster, found '{text}'"
+            problem = f"expected a resourceVersion of this cluster, got '{text}'"
             raise RejectedError(self.kind, problem=problem)
         start = int(text or 0)
         with self._lock:
@@ -152,7 +152,7 @@ class ObjectCache:
             if start and not (self.synced and self._forgotten <= start <= self.version):
                 raise GoneError(
                     self.kind,
-                    problem=f"wanted changes after resourceVersion {start}, found those after "
+                    problem=f"expected changes after resourceVersion {start}, got those after "
                     f"{self._forgotten} up to {self.version} (list again)",
                 )
             changes = self._changes(start)

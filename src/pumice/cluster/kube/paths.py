@@ -70,7 +70,7 @@ def kind_named(name: str) -> Kind:
     """
     found = _KINDS.get(name)
     if found is None:
-        raise RejectedError(name, problem="wanted a known kind")
+        raise RejectedError(name, problem="expected a known kind")
     return found
 
 
@@ -81,7 +81,7 @@ def path_of(kind: str, namespace: str = "", name: str = "", subresource: str = "
         RejectedError: the kind is unknown, or a name would lead to another path.
     """
     if name in _STEPS or namespace in _STEPS:
-        raise RejectedError(kind, namespace, name, problem="wanted a name, found a step of a path")
+        raise RejectedError(kind, namespace, name, problem="expected a name, got a step of a path")
     one = f"/{name if _PLAIN.fullmatch(name) else quote(name, safe='')}" if name else ""
     part = f"/{subresource}" if subresource else ""
     return f"{_path_of_all(kind, namespace)}{one}{part}"

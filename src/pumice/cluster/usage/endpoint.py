@@ -114,7 +114,7 @@ class Endpoint:
             if not token:
                 return {}
         if not is_token(token):  # it is never shown
-            raise HttpError(self.address, f"{where}: wanted one token, in ASCII")
+            raise HttpError(self.address, f"{where}: expected one token, in ASCII")
         return {"Authorization": f"Bearer {token}"}
 
     def _read_token(self, file: Path) -> str:

@@ -133,7 +133,7 @@ class PrometheusUsage:
         is_vector = _at(answer, "data", "resultType") == "vector" and isinstance(result, list)
         if answer.get("status") != "success" or not is_vector:
             url, found = f"{self._service.address}{self.PATH}", reprlib.repr(answer)
-            raise HttpError(url, f"wanted a vector of samples, found {found}")
+            raise HttpError(url, f"expected a vector of samples, got {found}")
         vector: list[Any] = result
         return vector
 
@@ -186,7 +186,7 @@ class CustomMetricsUsage:
         items = answer.get("items")
         if not isinstance(items, list):
             shown = reprlib.repr(answer)
-            raise HttpError(self._service.address, f"wanted values of {metric}, found {shown}")
+            raise HttpError(self._service.address, f"expected values of {metric}, got {shown}")
         return items
 
     def _answer(self, metric: str, deadline: float) -> dict[str, Any]:
@@ -238,7 +238,7 @@ class MetricsServerUsage:
         items = answer.get("items")
         if not isinstance(items, list):
             url, shown = f"{self._service.address}{self.PATH}", reprlib.repr(answer)
-            raise HttpError(url, f"wanted a list of node metrics, found {shown}")
+            raise HttpError(url, f"expected a list of node metrics, got {shown}")
 
         def usage(name: str, item: Any) -> Usage | None:
             return _of_capacity(item, by_name[name], now)
@@ -301,7 +301,7 @@ class ElasticsearchUsage:
             raise HttpError(where, "searched only part of the documents, for lack of time")
         buckets = _at(answer, "aggregations", "nodes", "buckets")
         if not isinstance(buckets, list):
-            raise HttpError(where, f"wanted averages by node, found {reprlib.repr(answer)}")
+            raise HttpError(where, f"expected averages by node, got {reprlib.repr(answer)}")
         return buckets
 
     def _question(self, names: list[str]) -> dict[str, Any]:

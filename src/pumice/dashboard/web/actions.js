@@ -9,8 +9,8 @@ const ACTIONS = {
   resume: ["Resume", ""],
   terminate: ["Terminate", "Stop its pods for good? The job stays and cannot be resumed."],
   delete: ["Delete", "Delete the job with its pods?"],
-  close: ["Close", "Let no new job into the queue? Jobs that run go on."],
-  open: ["Open", ""],
+  close: ["Close queue", "Let no new job into the queue? Running jobs go on."],
+  open: ["Open queue", ""],
 };
 const allowed = () => Boolean(news.session?.actions) && !query().get("at");
 const place = (name) => name.split("/").map(encodeURIComponent).join("/");
@@ -62,7 +62,7 @@ export function Actions({ kind, name, mark = "", showsState = false }) {
                   ${ACTIONS[asked][0]}
                 </button>
                 ${" "}
-                <button type="button" onClick=${() => ask("")}>Leave it</button>
+                <button type="button" onClick=${() => ask("")}>Cancel</button>
               </span>
             `
           : actions.map(

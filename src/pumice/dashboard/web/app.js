@@ -64,7 +64,7 @@ function Live() {
   const current = useNews();
   useTick();
   if (!current.session) return html`<span class="live" role="status">connecting …</span>`;
-  if (query().get("at")) return html`<span class="live still">a moment past</span>`;
+  if (query().get("at")) return html`<span class="live still">viewing history</span>`;
   if (current.broken)
     return html`
       <span

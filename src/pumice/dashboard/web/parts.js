@@ -132,7 +132,7 @@ export function Gang({ bound, promised = 0, done = 0, pods, min, inWords }) {
   const waits = Math.max(0, size - bound - promised - done);
   const placed = `${number(bound + done)} of ${plural(pods, "pod")} with a node`;
   const later = promised ? `, ${number(promised)} promised one` : "";
-  const words = `${pods ? placed : "no pods yet"}${later}; at least ${number(min)} needed`;
+  const words = `${pods ? placed : "no pods created"}${later}; minAvailable ${number(min)}`;
   const text = inWords
     ? words
     : html`

@@ -46,7 +46,7 @@ class VictimColumns:
     def __init__(self, state: SessionState, candidates: Candidates, hook: Method) -> None:
         self._state = state
         self._candidates = candidates
-        self._tiers = [[ask for _, ask in tier] for tier in state.hooks.tiers(hook)]
+        self._tiers = state.hooks.asks(hook)
         asked = [plugin for plugin, _ in state.hooks.bound(hook)]
         self._all_alone = all(hook.__name__ in plugin.judges_alone for plugin in asked)
         self._turns: dict[int, NDArray[np.intp] | None] = {}

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from pumice.api.codes import Cause
-from pumice.api.node_locks import LOCK_LASTS, is_locked
-from pumice.api.nodes import Node
+from pumice.api.nodes import LOCK_LASTS, Node, is_locked
 from pumice.core.resources import Column
 from pumice.core.views import Nodes, Task
 from pumice.errors import PluginError

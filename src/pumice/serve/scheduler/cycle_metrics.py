@@ -1,5 +1,6 @@
 """What cycles and queues show as metrics."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from pumice.api.kinds import POD_GROUP
 from pumice.api.times import epoch
 from pumice.cache.informer import Informer
 from pumice.core.resources import CPU, MEMORY, PODS, Column, dominant_share
+from pumice.examine.limits import limits_of
 from pumice.framework.fit_errors import lacking_tasks
 from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import Reservations
@@ -131,13 +133,6 @@ class QueueMetrics(Observer):
         self._namespaces = present
 
 
-def limits_of(ssn: Session) -> QueueLimits | None:
-    """Return the limits of queues, stated ones before parts by weight."""
-    limits = [plugin.queue_limits(ssn.snapshot, ssn.total) for plugin in ssn.plugins]
-    known = [each for each in limits if each is not None]
-    return min(known, key=lambda each: each.follows_demand, default=None)
-
-
 def _amounts(limits: QueueLimits) -> dict[str, Column]:
     """Return amounts (R, Q) by the name of their figure; a queue includes all queues under it."""
     queues, sum_up = limits.snapshot.queues, limits.tree.sum_up
@@ -152,6 +147,8 @@ def _amounts(limits: QueueLimits) -> dict[str, Column]:
 
 
 _PRUNED_EACH: Final = 64  # cycles
+_COUNTED_EACH_S: Final = 1.0
+"""How often objects are counted, however short cycles are."""
 
 
 class CycleTimer(Observer):
@@ -207,6 +204,8 @@ class CycleMetrics:
         self._bad: Counter[str] = Counter()
         self._events_lost = 0
         self._cycles = 0
+        self._counted_at = -math.inf
+        self._troubles: Mapping[str, str] = {}
 
     @contextmanager
     def timed(self) -> Iterator[Observer]:
@@ -234,7 +233,9 @@ class CycleMetrics:
             metrics.task_stage("Assumed", *_waited(informer, decided.binds, cycle.at))
         self._record_writes(metrics, cycle, informer)
         self._record_jobs(metrics, cycle, informer)
-        self._record_objects(metrics, informer, troubles)
+        if troubles != self._troubles or abs(cycle.at - self._counted_at) >= _COUNTED_EACH_S:
+            self._record_objects(metrics, informer, troubles)
+            self._troubles, self._counted_at = dict(troubles), cycle.at
         lost = live.binder.events_lost
         metrics.events_lost(lost - self._events_lost)
         self._events_lost = lost

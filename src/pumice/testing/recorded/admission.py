@@ -15,8 +15,7 @@ from pumice.api.kinds import QUEUE, Manifest, kind_of
 from pumice.api.schema.build import schema_of
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
 from pumice.webhooks.go_types import parse_int
-from pumice.webhooks.json_patch import applied
-from pumice.webhooks.review import Options, children_of, read_groups
+from pumice.webhooks.review import Options, applied, children_of, read_groups
 from pumice.webhooks.schemas import fill_in
 
 BASE: Final[dict[str, Any]] = {

@@ -45,7 +45,7 @@ def _differences(expected: Any, seen: Any, skipped: set[Path], path: Path) -> li
         return [f"{place}: not expected, found {_shown(seen)}"]
     if seen is _ABSENT:
         return [f"{place}: missing, expected {_shown(expected)}"]
-    return [f"{place}: expected {_shown(expected)}, found {_shown(seen)}"]
+    return [f"{place}: expected {_shown(expected)}, got {_shown(seen)}"]
 
 
 def event_differences(

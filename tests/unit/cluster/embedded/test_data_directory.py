@@ -105,7 +105,7 @@ def test_a_directory_belongs_to_one_cluster(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_a_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(OutputError, match="wanted a folder that can be written to"):
+    with pytest.raises(OutputError, match="expected a folder that can be written to"):
         DataDirectory(tmp_path / "file")
 
 
@@ -167,7 +167,7 @@ def test_where_a_snapshot_is_damaged_is_reported(tmp_path: Path, change: Any, li
     assert len(lines) == 6  # head, two namespaces, two objects, foot
     (tmp_path / "snapshot").write_bytes(b"".join(change(lines)))
     found = damaged(tmp_path)
-    assert f"snapshot:{line}: wanted a record with its checksum" in found
+    assert f"snapshot:{line}: expected a record with its checksum" in found
     assert "restore it from a copy" in found
 
 
@@ -178,7 +178,7 @@ def test_a_snapshot_of_another_format_is_refused(tmp_path: Path) -> None:
     changed = encoded({**content, "format": 2})
     (tmp_path / "snapshot").write_bytes(b"".join([changed, *rest]))
     found = damaged(tmp_path)
-    assert "snapshot: wanted data of format 1, found format 2" in found
+    assert "snapshot: expected data of format 1, got format 2" in found
     assert "another version of Pumice" in found
 
 
@@ -224,7 +224,7 @@ def test_damage_before_whole_records_is_reported_with_its_line(tmp_path: Path) -
     first.crash()
     lines = (tmp_path / "log").read_bytes().splitlines(keepends=True)
     (tmp_path / "log").write_bytes(b"".join([lines[0], b"odd\n", *lines[2:]]))
-    assert "log:2: wanted a record" in damaged(tmp_path)
+    assert "log:2: expected a record" in damaged(tmp_path)
 
 
 def test_without_a_log_the_snapshot_counts(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_a_pipe_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
     stored(tmp_path)
     (tmp_path / "log").unlink()
     os.mkfifo(tmp_path / "log")
-    assert "wanted a plain file, found something else" in damaged(tmp_path)
+    assert "expected a plain file, got something else" in damaged(tmp_path)
 
 
 def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def test_records_of_something_else_are_refused(tmp_path: Path, record: Any, file
     lines = stored(tmp_path)
     if file == "log":
         (tmp_path / file).write_bytes(encoded(record) * 2)
-        assert "log:1: wanted a record" in damaged(tmp_path)
+        assert "log:1: expected a record" in damaged(tmp_path)
     else:
         (tmp_path / file).write_bytes(b"".join([*lines[:-1], encoded(record), lines[-1]]))
         assert "snapshot:" in damaged(tmp_path)
@@ -397,4 +397,4 @@ def test_a_head_of_something_else_is_refused(tmp_path: Path, change: Any) -> Non
     head, *rest = stored(tmp_path)
     changed = encoded({**json.loads(head[9:]), **change})
     (tmp_path / "snapshot").write_bytes(b"".join([changed, *rest]))
-    assert "snapshot:1: wanted a record" in damaged(tmp_path)
+    assert "snapshot:1: expected a record" in damaged(tmp_path)

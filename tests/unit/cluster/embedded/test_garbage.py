@@ -180,7 +180,7 @@ def test_a_namespace_goes_with_and_after_everything_in_it(cluster: Any) -> None:
 def test_a_reference_to_an_owner_that_says_too_little_is_refused(cluster: Any, key: str) -> None:
     child = config("child", cluster.create(config("owner")))
     del child["metadata"]["ownerReferences"][0][key]
-    with pytest.raises(RejectedError, match=f"wanted {key}"):
+    with pytest.raises(RejectedError, match=f"expected {key}"):
         cluster.create(child)
     assert names(cluster) == ["owner"]
 

@@ -130,7 +130,7 @@ def test_pods_fail_finish_and_restart_on_request(cluster: Any) -> None:
     assert phase(cluster, "b") == "Succeeded"
     running = cluster.get("Pod", "default", "c")["status"]
     assert running["containerStatuses"][0]["restartCount"] == 1
-    with pytest.raises(RejectedError, match="found it Failed"):
+    with pytest.raises(RejectedError, match="got one that is Failed"):
         kubelet.fail("default", "a")
     kubelet.sync()
     cluster.clock.advance(60)
@@ -511,11 +511,11 @@ def test_what_is_over_cannot_fail(cluster: Any, phase: str) -> None:
     cluster.merge_status("Pod", "default", "p", {"phase": phase})
     with pytest.raises(RejectedError) as caught:
         Kubelet(cluster).fail("default", "p")
-    assert caught.value.problem == f"wanted a pod that may run, found it {phase}"
+    assert caught.value.problem == f"expected a pod that may run, got one that is {phase}"
     cluster.create(pod("q"))
     with pytest.raises(RejectedError) as caught:
         Kubelet(cluster).fail("default", "q")
-    assert caught.value.problem == "wanted a pod that may run, found it Pending on no node"
+    assert caught.value.problem == "expected a pod that may run, got one that is Pending on no node"
 
 
 def test_a_restart_in_place_counts_on_every_container(cluster: Any) -> None:

@@ -235,8 +235,8 @@ def test_objects_are_listed_by_namespace_and_name(tables: ObjectTables) -> None:
         ({}, None),
         ({"resourceVersion": "7", "uid": "u-a"}, None),
         ({"resourceVersion": "", "uid": ""}, None),
-        ({"resourceVersion": "6"}, "resourceVersion 6, found 7"),
-        ({"uid": "other"}, "uid other, found u-a"),
+        ({"resourceVersion": "6"}, "resourceVersion 6, got 7"),
+        ({"uid": "other"}, "uid other, got u-a"),
     ],
 )
 def test_a_change_of_another_version_or_object_is_a_conflict(

@@ -98,7 +98,7 @@ def test_a_copy_and_its_origin_change_alone() -> None:
 
 
 def test_an_object_without_metadata_is_refused_after_others_of_its_kind() -> None:
-    with pytest.raises(RejectedError, match="wanted metadata"):
+    with pytest.raises(RejectedError, match="expected metadata"):
         cluster().restore([pod("a"), {"apiVersion": "v1", "kind": "Pod", "metadata": None}])
 
 

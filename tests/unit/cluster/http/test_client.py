@@ -189,7 +189,7 @@ def test_the_parts_of_an_address(url: str, found: Any) -> None:
 )
 def test_an_address_that_cannot_be_asked(url: str) -> None:
     client = HttpClient(url)
-    with pytest.raises(UnavailableError, match="wanted an address that begins with") as caught:
+    with pytest.raises(UnavailableError, match="expected an address that begins with") as caught:
         client._text(Request("GET", "/x", {}))
     assert not caught.value.sent
 
@@ -212,12 +212,12 @@ def test_a_request_as_it_goes_out() -> None:
 @pytest.mark.parametrize(
     ("target", "headers", "problem"),
     [
-        ("/a b", {}, "wanted a path in ASCII without blanks"),
-        ("/a\r\nB: c", {}, "wanted a path in ASCII without blanks"),
-        ("/ä", {}, "wanted a path in ASCII without blanks"),
-        ("/", {"A": "b\r\nC: d"}, "wanted headers in ASCII"),
-        ("/", {"A": "ä"}, "wanted headers in ASCII"),
-        ("/", {"A": "b", "C": "\n"}, "wanted headers in ASCII"),
+        ("/a b", {}, "expected a path in ASCII without blanks"),
+        ("/a\r\nB: c", {}, "expected a path in ASCII without blanks"),
+        ("/ä", {}, "expected a path in ASCII without blanks"),
+        ("/", {"A": "b\r\nC: d"}, "expected headers in ASCII"),
+        ("/", {"A": "ä"}, "expected headers in ASCII"),
+        ("/", {"A": "b", "C": "\n"}, "expected headers in ASCII"),
     ],
 )
 def test_nothing_in_a_request_can_end_a_line_early(target: str, headers: Any, problem: str) -> None:

@@ -262,5 +262,5 @@ def test_a_program_with_a_certificate_that_is_none_is_reported(tmp_path: Path) -
     def refuse(_: bytes) -> None:
         raise ssl.SSLError("no start line")
 
-    with pytest.raises(ServiceError, match="cannot log in: wanted a certificate and its key"):
+    with pytest.raises(ServiceError, match="cannot log in: expected a certificate and its key"):
         ExecCredentials(plugin, refuse).header()

@@ -16,7 +16,7 @@ from pumice.errors import (
     RejectedError,
     UnavailableError,
 )
-from tests.unit.cluster.kube.fakes import LAB, Lost, Refuse, Silence, client_of, page, pod, serving
+from tests.unit.cluster.kube.fakes import LAB, Lost, Refuse, Silence, client_of, page, pod
 
 BIND = f"POST {LAB}/p/binding"
 GET = f"GET {LAB}/p"
@@ -290,13 +290,6 @@ async def test_a_lease_is_not_asked_for_twice_since_time_runs() -> None:
     assert time.slept == []
 
 
-async def test_requests_beyond_the_burst_keep_to_the_rate() -> None:
-    async with client_of({GET: pod()}, qps=10, burst=2) as (client, _, time):
-        for _ in range(4):
-            await client.get("Pod", "lab", "p")
-    assert time.slept == [0.1, 0.1]
-
-
 async def test_an_eviction_tells_why_and_then_deletes_the_very_pod() -> None:
     answers = {f"PATCH {LAB}/p/status": pod(), f"DELETE {LAB}/p": {}}
     known = {"known": lambda kind, namespace, name: pod(uid="u7")}
@@ -363,22 +356,6 @@ async def test_an_event_that_could_not_be_written_is_new_the_next_time() -> None
     assert fake.calls() == [path, path]
 
 
-async def test_different_events_about_one_object_are_left_out_once_they_are_too_many() -> None:
-    path = "POST /api/v1/namespaces/lab/events"
-    async with client_of({path: {}}) as (client, fake, time):
-        for n in range(40):
-            await client.record(pod(), "Warning", "Waiting", f"no room {n}", "volcano")
-        assert len(fake.asked) == 25
-        await client.record(pod("other"), "Warning", "Waiting", "no room", "volcano")
-        assert len(fake.asked) == 26
-        time.now += 600.0
-        for n in range(4):
-            await client.record(pod(), "Warning", "Waiting", f"no room again {n}", "volcano")
-        assert len(fake.asked) == 28
-        names = [one.body["metadata"]["name"] for one in fake.asked]
-        assert len(set(names)) == len(names)
-
-
 async def test_a_name_that_is_not_accepted_is_looked_up_again_once() -> None:
     class Words:
         def __init__(self) -> None:
@@ -408,32 +385,7 @@ async def test_a_name_that_is_not_accepted_is_looked_up_again_once() -> None:
     assert len(fake.asked) == 4
 
 
-@pytest.mark.parametrize("chunked", [False, True])
-async def test_an_answer_beyond_all_bounds_is_not_read_to_its_end(chunked: bool) -> None:
-    async def flood(request: Any) -> Any:
-        response = web.StreamResponse()
-        if chunked:
-            response.enable_chunked_encoding()
-        else:
-            response.content_length = 10_000
-        await response.prepare(request)
-        await response.write(b"x" * 10_000)
-        return response
-
-    async with serving({GET: [flood]}) as fake:
-        transport = Transport(Connection(fake.url), 5.0, cap=1000)
-        with pytest.raises(RejectedError, match="more than 1000 bytes"):
-            await transport.send("GET", f"{LAB}/p")
-        transport.close()
-
-
 async def test_an_answer_that_is_no_object_is_reported() -> None:
     async with client_of({GET: web.Response(text="<html>")}) as (client, _, _):
         with pytest.raises(UnavailableError, match="no object came back"):
             await client.get("Pod", "lab", "p")
-
-
-async def test_a_kind_nobody_knows_is_refused() -> None:
-    async with client_of({}) as (client, _, _):
-        with pytest.raises(RejectedError):
-            await client.get("Strange.example.com", "", "s")

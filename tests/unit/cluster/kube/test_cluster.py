@@ -20,7 +20,6 @@ from pumice.errors import (
     GoneError,
     InvariantError,
     NotFoundError,
-    RejectedError,
     UnavailableError,
 )
 from tests.unit.cluster.kube.fakes import (
@@ -282,43 +281,6 @@ def test_writes_are_carried_out_and_each_is_reported_what_came_of_it() -> None:
         assert isinstance(reported["b"], ConflictError)
 
 
-def test_no_more_writes_than_workers_are_under_way_and_the_urgent_go_first() -> None:
-    gate = Gate({})
-    answers = {f"POST {LAB}/{name}/binding": gate for name in "abcd"}
-    answers |= {f"PATCH {LAB}/{name}": pod(name) for name in "xy"}
-    with cluster_of(answers, workers=2) as (cluster, fake):
-        for name in "ab":
-            cluster.submit(bind(name), lane=Lane.BIND)
-            gate.arrived.acquire()
-        cluster.submit(patch("x", 1), lane=Lane.STATUS)
-        cluster.submit(bind("c"), lane=Lane.BIND)
-        cluster.submit(patch("y", 1), lane=Lane.STATUS)
-        cluster.submit(bind("d"), lane=Lane.BIND)
-        assert not cluster.flush(0)
-        gate.open.set()
-        assert cluster.flush(10)
-        assert fake.most_at_once == 2
-        paths = [one.path.removeprefix(f"{LAB}/").partition("/")[0] for one in fake.asked]
-        assert set(paths[2:4]) == {"c", "d"}
-        assert set(paths[4:]) == {"x", "y"}
-
-
-def test_two_writes_of_a_lane_about_one_object_keep_their_order() -> None:
-    gate = Gate(pod("x"))
-    answers = {f"PATCH {LAB}/x": gate, f"PATCH {LAB}/y": pod("y")}
-    with cluster_of(answers) as (cluster, fake):
-        for value in range(3):
-            cluster.submit(patch("x", value), lane=Lane.STATUS)
-        gate.arrived.acquire()
-        done = threading.Event()
-        cluster.submit(patch("y", 9), lane=Lane.STATUS, done=lambda _: done.set())
-        assert done.wait(10)
-        assert [one.body["value"] for one in fake.asked] == [0, 9]
-        gate.open.set()
-        assert cluster.flush(10)
-        assert [one.body["value"] for one in fake.asked] == [0, 9, 1, 2]
-
-
 def test_a_closed_fence_fails_what_waits_at_once_whatever_the_rate() -> None:
     reported: list[Any] = []
     with cluster_of({}, qps=1, burst=1) as (cluster, fake):
@@ -329,20 +291,6 @@ def test_a_closed_fence_fails_what_waits_at_once_whatever_the_rate() -> None:
         assert cluster._timing.clock() == FakeTime().now
         assert {type(error) for error in reported} == {FencedError}
         assert fake.asked == []
-
-
-def test_a_write_that_makes_no_sense_and_a_listener_that_fails_stop_nobody() -> None:
-    reported: list[Any] = []
-
-    def fail(_: Any) -> None:
-        raise ZeroDivisionError
-
-    with cluster_of({f"POST {LAB}/a/binding": {}}) as (cluster, _):
-        cluster.submit(patch("x", {1, 2}), lane=Lane.BIND, done=reported.append)
-        cluster.submit(Write("bind", {**bind("z").arguments, "odd": 1}), lane=Lane.BIND, done=fail)
-        cluster.submit(bind("a"), lane=Lane.BIND, done=reported.append)
-        assert cluster.flush(10)
-        assert [error is None for error in reported].count(True) == 1
 
 
 def test_the_end_tells_everybody_whose_write_was_not_done() -> None:
@@ -388,8 +336,3 @@ def test_new_objects_without_a_name_do_not_wait_for_each_other() -> None:
         gate.open.set()
         assert cluster.flush(10)
         assert fake.most_at_once == 3
-
-
-def test_a_kind_nobody_knows_cannot_be_followed() -> None:
-    with pytest.raises(RejectedError):
-        KubeCluster(Connection("http://127.0.0.1:1"), kinds=["Strange.example.com"])

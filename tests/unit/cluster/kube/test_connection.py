@@ -219,7 +219,7 @@ def test_another_context_can_be_chosen(written: Any) -> None:
     file = written(content)
     assert load_connection(file, context="d", env={}).namespace == "other"
     with pytest.raises(
-        InputError, match=r"context: wanted a context, found 'x' \(there are: c, d\)"
+        InputError, match=r"context: expected a context, got 'x' \(there are: c, d\)"
     ):
         load_connection(file, context="x", env={})
 
@@ -253,13 +253,13 @@ def test_a_name_and_a_password_are_sent_as_such(written: Any) -> None:
 @pytest.mark.parametrize(
     ("content", "where"),
     [
-        ("[", "config:2: wanted readable YAML"),
-        ("", "config: wanted a kubeconfig"),
+        ("[", "config:2: expected readable YAML"),
+        ("", "config: expected a kubeconfig"),
         ({"clusters": {}}, "current-context"),
-        ({"clusters": "k"}, "clusters: wanted a list"),
+        ({"clusters": "k"}, "clusters: expected a list"),
         ({"users": [{"user": {}}]}, "users[0].name"),
         ({"contexts": [{"name": "c", "context": []}]}, "contexts[0].context"),
-        ({**config(), "current-context": "x"}, "current-context: wanted a context, found 'x'"),
+        ({**config(), "current-context": "x"}, "current-context: expected a context, got 'x'"),
         ({**config(), "clusters": []}, "contexts[c].context.cluster"),
         ({**config(), "users": []}, "contexts[c].context.user"),
         (config(""), "clusters[k].cluster.server"),
@@ -405,10 +405,10 @@ def test_half_a_certificate_beside_a_token_is_left_aside(tmp_path: Path, half: s
     [
         ("import sys; sys.exit('who are you?')", "ended with 1: who are you?"),
         ("print('hello')", "printed no JSON"),
-        ("print('{}')", "wanted an ExecCredential"),
+        ("print('{}')", "expected an ExecCredential"),
         (
             f"print('{json.dumps({'apiVersion': V1, 'kind': 'ExecCredential', 'status': {}})}')",
-            "wanted a token or a certificate",
+            "expected a token or a certificate",
         ),
     ],
 )
@@ -500,5 +500,5 @@ def test_a_credential_is_renewed_some_time_before_it_expires(
 def test_a_missing_file_is_called_missing(tmp_path: Path, by: str) -> None:
     absent = str(tmp_path / "absent")
     given = absent if by == "name" else None
-    with pytest.raises(InputError, match="wanted a kubeconfig, found no such file"):
+    with pytest.raises(InputError, match="expected a kubeconfig, got no such file"):
         load_connection(given, env={"KUBECONFIG": absent} if by != "name" else {})

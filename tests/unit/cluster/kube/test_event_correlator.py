@@ -32,13 +32,6 @@ def key(about: Any, message: str = "m") -> EventKey:
     return event_key(about, "Normal", "Why", message, "pumice")
 
 
-def test_a_forgotten_event_is_new_again(events: EventCorrelator) -> None:
-    about = pod("p", 1)
-    events.new(about, key(about))
-    events.forget(key(about))
-    assert events.repeat(key(about)) is False
-
-
 def test_only_the_latest_events_are_remembered(
     events: EventCorrelator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

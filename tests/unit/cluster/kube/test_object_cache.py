@@ -221,7 +221,7 @@ def test_as_many_deletions_are_remembered_as_allowed() -> None:
         store.replace([pod("a", 3), pod("b", 5)], "10")
         store.apply(steps)
         if is_gone:
-            with pytest.raises(GoneError, match="found those after 11 up to 12"):
+            with pytest.raises(GoneError, match="got those after 11 up to 12"):
                 store.since("10")
         else:
             assert len(store.since("10")) == 2

@@ -58,7 +58,7 @@ def test_no_name_is_a_step_of_a_path(step: str) -> None:
 
 def test_a_kind_that_is_unknown_is_refused() -> None:
     assert kind_named("Pod").plural == "pods"
-    with pytest.raises(RejectedError, match="wanted a known kind"):
+    with pytest.raises(RejectedError, match="expected a known kind"):
         kind_named("Strange")
 
 

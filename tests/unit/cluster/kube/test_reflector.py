@@ -171,12 +171,6 @@ async def test_a_server_that_asks_to_be_left_alone_is() -> None:
         assert time.slept[0] >= 9
 
 
-async def test_a_list_whose_next_page_has_expired_starts_over() -> None:
-    lists = [page(pod("a", 3), more="n"), Refuse(410, "Expired"), page(pod("b", 4))]
-    async with following(lists, []) as (store, _, _, _):
-        assert names(store) == ["b"]
-
-
 async def test_a_version_the_server_never_accepts_is_given_up_for_a_new_list() -> None:
     too_large = Refuse(504, "Timeout", "Too large resource version")
     lists = [page(version=900), page(version=5)]

@@ -162,7 +162,7 @@ def test_samples_of_strangers_alone_are_warned_of(
 )
 def test_an_answer_without_a_vector_is_an_error(answer: Any) -> None:
     service: Any = Service(answer)
-    with pytest.raises(HttpError, match="wanted a vector of samples"):
+    with pytest.raises(HttpError, match="expected a vector of samples"):
         PrometheusUsage(service).read(NODES, NOW)
 
 
@@ -233,10 +233,10 @@ def test_elasticsearch_is_asked_for_some_nodes_at_a_time(monkeypatch: pytest.Mon
     ("answer", "problem"),
     [
         (found(timed_out=True), "searched only part of the documents"),
-        ({}, "wanted averages by node"),
-        ({"aggregations": []}, "wanted averages by node"),
-        ({"aggregations": {"nodes": []}}, "wanted averages by node"),
-        ({"aggregations": {"nodes": {"buckets": {}}}}, "wanted averages by node"),
+        ({}, "expected averages by node"),
+        ({"aggregations": []}, "expected averages by node"),
+        ({"aggregations": {"nodes": []}}, "expected averages by node"),
+        ({"aggregations": {"nodes": {"buckets": {}}}}, "expected averages by node"),
     ],
 )
 def test_an_answer_without_averages_is_an_error(answer: Any, problem: str) -> None:
@@ -301,7 +301,7 @@ def test_the_version_that_the_server_has_is_kept() -> None:
         source.read(NODES, NOW)
     assert len(service.asked) == 7
     service.answers = [{"items": {}}]
-    with pytest.raises(HttpError, match="wanted values of node_cpu_usage_avg"):
+    with pytest.raises(HttpError, match="expected values of node_cpu_usage_avg"):
         source.read(NODES, NOW)
 
 
@@ -349,7 +349,7 @@ def test_a_node_without_capacity_is_not_measured(capacity: Any) -> None:
     service: Any = Service({"items": [metric()]})
     assert MetricsServerUsage(service).read([bare], NOW) == {}
     service.answers = [{"items": None}]
-    with pytest.raises(HttpError, match="wanted a list of node metrics"):
+    with pytest.raises(HttpError, match="expected a list of node metrics"):
         MetricsServerUsage(service).read([bare], NOW)
 
 

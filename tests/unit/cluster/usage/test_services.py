@@ -195,11 +195,11 @@ class TestToken:
     ) -> None:
         file = tmp_path / "secret"
         file.write_text(text)
-        with pytest.raises(HttpError, match=r"secret: wanted one token, in ASCII$"):
+        with pytest.raises(HttpError, match=r"secret: expected one token, in ASCII$"):
             ask("http://127.0.0.1:1", token_file=file)
 
     def test_a_given_token_that_is_none_is_not_shown_either(self) -> None:
-        with pytest.raises(HttpError, match=r"^http://x: token: wanted one token, in ASCII$"):
+        with pytest.raises(HttpError, match=r"^http://x: token: expected one token, in ASCII$"):
             ask("http://x", token="a\r\nb")  # noqa: S106  of a test
 
     def test_it_goes_over_tls_to_a_server_that_is_known(self) -> None:

@@ -240,7 +240,7 @@ def test_a_fabric_without_credentials_is_not_asked(values: Any) -> None:
         world.secret(**values)
     world.look()
     assert world.fabric.asked == []
-    assert "wanted username and password" in world.records[0].message
+    assert "expected username and password" in world.records[0].message
 
 
 def test_a_secret_that_may_not_be_read_is_reported_and_labels_go_on() -> None:

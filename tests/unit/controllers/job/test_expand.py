@@ -99,7 +99,7 @@ def test_a_job_that_the_controller_cannot_use_is_refused() -> None:
     empty["spec"]["tasks"] = []
     with pytest.raises(ManifestError, match="at least one task"):
         expand(empty, FakeView(), source="file")
-    with pytest.raises(ManifestError, match=r"spec\.plugins: wanted one of env, hcclrank.*'zzz'"):
+    with pytest.raises(ManifestError, match=r"spec\.plugins: expected one of env, hcclrank.*'zzz'"):
         expand(stored(plugins={"zzz": []}), FakeView())
 
 

@@ -8,7 +8,7 @@ from pumice.api.kinds import CLAIM
 from pumice.controllers.base import Create, Key
 from pumice.controllers.job.actions import BATCH
 from pumice.controllers.job.objects import new_claims, provisioned
-from pumice.controllers.job.state import MOST_HOSTS, JobState, hosts, pod_index
+from pumice.controllers.job.state import JobState
 from pumice.testing.recorded.stage import NAMESPACE
 from tests.unit.controllers.fakes import FakeView
 from tests.unit.controllers.job.stage import JOB, PODGROUP, Stage, job, task
@@ -377,21 +377,6 @@ def test_a_task_that_waits_for_two_billion_pods_costs_nothing() -> None:
     stage = admitted(job(task("a", HUGE, minAvailable=1), waits, name="j"))
     stage.loop.run_until_quiet(limit=3)
     assert names(stage, "j-b-") == []
-
-
-def test_the_hosts_that_plugins_write_are_bounded() -> None:
-    manifest = job(task("w", HUGE))
-    found = hosts(manifest, manifest["spec"]["tasks"][0])
-    assert len(found) == MOST_HOSTS
-    assert found[-1][0] == f"j-w-{MOST_HOSTS - 1}"
-
-
-def test_only_names_of_a_task_have_an_index() -> None:
-    assert pod_index("j", "w", "j-w-0") == 0
-    assert pod_index("j", "w", "j-w-12") == 12
-    others = ("j-w-", "j-w-01", "j-w-x", "j-w-\u0663", "k-w-0", "0", "", f"j-w-{'9' * 5000}")
-    for other in others:
-        assert pod_index("j", "w", other) is None
 
 
 DISK = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}

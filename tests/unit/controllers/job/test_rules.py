@@ -8,9 +8,9 @@ from pumice.api.kinds import ENDED_PHASES
 from pumice.controllers.base import Delete, Key, Patch, UpdateStatus
 from pumice.controllers.job.actions import Target, kill_job, kill_target, settled
 from pumice.controllers.job.plugins import plugins_of
-from pumice.controllers.job.policies import JobTracker, LifecycleEvent, TrackedJob, reactions
+from pumice.controllers.job.policies import LifecycleEvent, TrackedJob, reactions
 from pumice.controllers.job.state import JobState
-from pumice.controllers.job.status import NEXT, Counts, Status, go_duration
+from pumice.controllers.job.status import NEXT, Counts, Status
 from tests.unit.controllers.fakes import NOON, FakeView
 from tests.unit.controllers.job.stage import job, task
 
@@ -189,26 +189,6 @@ def test_a_duration_needs_both_its_ends(last: Any, created: Any, duration: str |
     assert status.manifest.get("runningDuration") == duration
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (1, "1s"), (0.001, "1ms"), (59, "59s"), (60, "1m0s"), (61.5, "1m1.5s"),
-        (3599, "59m59s"), (3660, "1h1m0s"), (90000, "25h0m0s"),
-    ],
-)  # fmt: skip
-def test_durations_at_their_edges(seconds: float, text: str) -> None:
-    assert go_duration(seconds) == text
-
-
-def test_resources_and_numbers_are_left_out_when_there_are_none() -> None:
-    status = Status({"controlledResources": {"a": "b"}, "version": 3})
-    status.set_resources({})
-    status.set_count("version", 0)
-    assert status.manifest == {}
-    assert status.count("version") == 0
-    assert status.succeeded("w") is None
-
-
 # What happened
 
 
@@ -352,10 +332,6 @@ def test_restarts_of_a_task_add_up_to_its_limit(
     manifest = stored(task("w", 2, maxRetry=limit), policies=policies)
     found = reactions(state(*pods, of=manifest), Past(restarts=seen))
     assert [each.event.pod for each in found] == ([worst] if worst else [])
-
-
-def test_a_job_without_policies_reacts_to_nothing() -> None:
-    assert names(state(pod("j-w-0", "Failed"))) == []
 
 
 @pytest.mark.parametrize("phase", ["Unknown", "Running"])
@@ -510,56 +486,3 @@ def test_delays_double_and_an_early_look_counts_no_failure() -> None:
     assert delays[:4] == [0.005, 0.01, 0.02, 0.04]
     assert delays[20:] == [round(0.005 * 2**20, 6)] * 3
     assert tracked.failures == 23
-
-
-def test_restarts_are_remembered_at_their_highest_until_the_pod_is_gone() -> None:
-    tracked = TrackedJob()
-    for count in (0, 2, 5, 1):
-        tracked.notice_restarts(restarted("p", count))
-    assert tracked.restarts == {"uid-of-p": 5}
-    tracked.notice_gone(pod("p"), 7.0)
-    assert tracked.restarts == {}
-    tracked.notice_gone(pod("p"), 9.0)
-    assert [at for _, at in tracked.gone.values()] == [7.0]
-
-
-def test_a_pod_that_the_controller_removed_is_no_eviction() -> None:
-    tracked = TrackedJob()
-    tracked.notice_gone(pod("p"), 7.0)
-    tracked.notice_gone(pod("p", marks={MARK: "true"}), 8.0)
-    tracked.notice_gone(pod("p"), 9.0)
-    assert tracked.gone == {}
-
-
-def test_a_timer_counts_from_when_it_happened_or_was_first_seen() -> None:
-    tracked = TrackedJob()
-    shown, unshown = LifecycleEvent("A", "x", since=3.0), LifecycleEvent("B", "x")
-    assert [tracked.since(each, now) for each in (shown, unshown) for now in (5.0, 6.0)] == [
-        3.0, 3.0, 5.0, 5.0,
-    ]  # fmt: skip
-
-
-def test_what_is_answered_stays_so_as_long_as_it_is_there() -> None:
-    tracked, event = TrackedJob(), LifecycleEvent("A", "x")
-    key = ("x", "A")
-    assert not tracked.answered(event, 9)
-    tracked.awaited[key] = 2
-    assert [tracked.answered(event, retries) for retries in (1, 2, 3)] == [False, True, True]
-    tracked.reported.add(key)
-    assert tracked.answered(event, 0)
-    tracked.armed[key] = 1.0
-    tracked.keep_only({key})
-    assert (tracked.armed, tracked.awaited, tracked.reported) == ({key: 1.0}, {key: 2}, {key})
-    tracked.keep_only(set())
-    assert (tracked.armed, tracked.awaited, tracked.reported) == ({}, {}, set())
-
-
-def test_another_job_of_the_name_starts_empty() -> None:
-    tracker, key = JobTracker(), Key("Job", "ns", "j")
-    first = tracker.of(key, "u")
-    assert tracker.of(key, "u") is first
-    assert tracker.of(key, "v") is not first
-    second = tracker.of(key, "v")
-    tracker.forget(key)
-    tracker.forget(key)
-    assert tracker.of(key, "v") is not second

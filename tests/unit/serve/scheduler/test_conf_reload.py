@@ -179,5 +179,5 @@ def test_a_bad_file_at_the_start_is_refused_if_it_must_be_good(path: Any) -> Non
 
 def test_bytes_that_are_no_text_are_refused(path: Any) -> None:
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="wanted text in UTF-8, found a bad byte at 0"):
+    with pytest.raises(InputError, match="expected text in UTF-8, got a bad byte at 0"):
         follow(path, strict=True)

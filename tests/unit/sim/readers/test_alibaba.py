@@ -78,11 +78,21 @@ def test_instances_of_2025_serve_from_their_creation_or_the_beginning_to_their_e
 @pytest.mark.parametrize(
     ("name", "old", "new", "reported"),
     [
-        ("alibaba2018_tasks.csv", "87060", "late", ":1: end_time: wanted a number from 0 to 1e+09"),
-        ("alibaba2018_instances.csv", "25,0.1,0.25", "1e300,0,0", ":1: cpu_max: wanted"),
-        ("alibaba2018_list.csv", "0,100,", "0,inf,", ":2: duration: wanted"),
-        ("alibaba2025.csv", "510.0", "105", ":3: deletion_time: wanted a deletion after the start"),
-        ("alibaba2025.csv", ",12,12,", ",-1,12,", ":2: cpu_request: wanted"),
+        (
+            "alibaba2018_tasks.csv",
+            "87060",
+            "late",
+            ":1: end_time: expected a number from 0 to 1e+09",
+        ),
+        ("alibaba2018_instances.csv", "25,0.1,0.25", "1e300,0,0", ":1: cpu_max: expected"),
+        ("alibaba2018_list.csv", "0,100,", "0,inf,", ":2: duration: expected"),
+        (
+            "alibaba2025.csv",
+            "510.0",
+            "105",
+            ":3: deletion_time: expected a deletion after the start",
+        ),
+        ("alibaba2025.csv", ",12,12,", ",-1,12,", ":2: cpu_request: expected"),
     ],
 )
 def test_a_bad_row_is_reported_with_file_line_and_column(

@@ -30,19 +30,19 @@ def test_a_row_is_a_job_with_what_it_states() -> None:
 @pytest.mark.parametrize(
     ("text", "reported"),
     [
-        ("arrival,run,colour\n0,1,red\n", "t.csv:1: wanted a known column, found 'colour'"),
-        ("arrival,run\n0,soon\n", "t.csv:2: run: wanted a number from 0, found 'soon'"),
-        ("arrival,run\n0,\n", "t.csv:2: run: wanted a number from 0, found nothing"),
-        ("arrival,run,pods\n0,1,2000000000\n", "t.csv:2: pods: wanted at most 100,000 pods"),
-        ("arrival,run,pods\n0,1,2.9\n", "t.csv:2: pods: wanted a whole number from 1, found 2.9"),
-        ("arrival,run,needed\n0,1,.5\n", "t.csv:2: needed: wanted a whole number from 1, found"),
-        ("arrival,run\n-1,1\n", "t.csv:2: arrival: wanted a number from 0, found -1"),
-        ("arrival,run\n0,1\n\n0\n", "t.csv:4: wanted 2 cells, one for each column, found 1"),
-        ("arrival,run\n0,1,2\n", "t.csv:2: wanted 2 cells, one for each column, found 3"),
-        ("arrival,run,cpu\n0,1,much\n", "t.csv:2: cpu: wanted a quantity"),
-        ("arrival,run,gpu\n0,1,-1\n", "t.csv:2: gpu: wanted an amount of zero or more, found '-1'"),
-        ("arrival,run,request.x/y\n0,1,a\n", "t.csv:2: request.x/y: wanted a quantity"),
-        ("arrival,run,request\n0,1,gpu\n", "t.csv:2: request: wanted amounts by resource"),
+        ("arrival,run,colour\n0,1,red\n", "t.csv:1: unknown column 'colour'"),
+        ("arrival,run\n0,soon\n", "t.csv:2: run: expected a number from 0, got 'soon'"),
+        ("arrival,run\n0,\n", "t.csv:2: run: expected a number from 0, got nothing"),
+        ("arrival,run,pods\n0,1,2000000000\n", "t.csv:2: pods: expected at most 100,000 pods"),
+        ("arrival,run,pods\n0,1,2.9\n", "t.csv:2: pods: expected a whole number from 1, got 2.9"),
+        ("arrival,run,needed\n0,1,.5\n", "t.csv:2: needed: expected a whole number from 1, got"),
+        ("arrival,run\n-1,1\n", "t.csv:2: arrival: expected a number from 0, got -1"),
+        ("arrival,run\n0,1\n\n0\n", "t.csv:4: expected 2 cells, one for each column, got 1"),
+        ("arrival,run\n0,1,2\n", "t.csv:2: expected 2 cells, one for each column, got 3"),
+        ("arrival,run,cpu\n0,1,much\n", "t.csv:2: cpu: expected a quantity"),
+        ("arrival,run,gpu\n0,1,-1\n", "t.csv:2: gpu: expected an amount of zero or more, got '-1'"),
+        ("arrival,run,request.x/y\n0,1,a\n", "t.csv:2: request.x/y: expected a quantity"),
+        ("arrival,run,request\n0,1,gpu\n", "t.csv:2: request: expected amounts by resource"),
     ],
 )
 def test_a_bad_row_is_reported_with_file_line_and_column(
@@ -93,16 +93,16 @@ def test_a_table_with_a_very_long_line_is_refused(tmp_path: Path, columns: str) 
     """Cells by the million would take all memory before any of them is looked at."""
     path = tmp_path / "t.csv"
     path.write_text(columns)
-    with pytest.raises(InputError, match=r"t\.csv:1: wanted at most 1,048,576 characters"):
+    with pytest.raises(InputError, match=r"t\.csv:1: expected at most 1,048,576 characters"):
         read_workload(path, trace_format="jobs")
 
 
 @pytest.mark.parametrize(
     ("made", "reported"),
     [
-        (table(cpu=[[1, 2]]), "wanted columns of plain values, found 'cpu'"),
-        (table(name=["x" * 100_000]), "wanted at most 65,536 bytes in a cell"),
-        (table(**{f"c{i}": [1] for i in range(1000)}), "wanted at most 1,000 columns"),
+        (table(cpu=[[1, 2]]), "expected columns of plain values, got 'cpu'"),
+        (table(name=["x" * 100_000]), "expected at most 65,536 bytes in a cell"),
+        (table(**{f"c{i}": [1] for i in range(1000)}), "expected at most 1,000 columns"),
     ],
 )
 def test_odd_parquet_is_refused(tmp_path: Path, made: pa.Table, reported: str) -> None:
@@ -124,7 +124,7 @@ def test_very_many_rows_are_refused_before_they_are_read(
     writer.close()
     assert path.stat().st_size < 100_000
     monkeypatch.setattr(parquet_files, "_texts", None)  # nothing may be read
-    with pytest.raises(InputError, match="wanted at most 5,000,000 rows, found 6000000"):
+    with pytest.raises(InputError, match="expected at most 5,000,000 rows, got 6000000"):
         read_workload(path)
 
 
@@ -132,5 +132,5 @@ def test_very_many_rows_are_refused_before_they_are_read(
 def test_a_broken_parquet_file_is_reported(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(data)
-    with pytest.raises(InputError, match=r"t\.parquet: wanted a readable Parquet file"):
+    with pytest.raises(InputError, match=r"t\.parquet: expected a readable Parquet file"):
         read_workload(path)

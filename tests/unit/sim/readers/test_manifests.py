@@ -162,7 +162,7 @@ def test_a_time_that_is_none_is_reported_with_file_line_and_annotation(
     read: Any, seconds: str
 ) -> None:
     text = POD.format(name="a", marks="") + POD.format(name="b", marks=mark("arrival", seconds))
-    with pytest.raises(ManifestError, match=r"w\.yaml:\d+: pumice\.dev/arrival-seconds: wanted"):
+    with pytest.raises(ManifestError, match=r"w\.yaml:\d+: pumice\.dev/arrival-seconds: expected"):
         read(text)
 
 
@@ -201,7 +201,7 @@ def test_pods_of_other_schedulers_are_left_out_with_a_note(read: Any) -> None:
     [
         (
             "conf: ''\nobjects:\n- {kind: Node}\n",
-            "wanted manifests of a workload, found a scenario",
+            "expected manifests of a workload, got a scenario",
         ),
         ("apiVersion: v1\nkind: Thing\n", "HyperNode, Job, LimitRange, Namespace"),
     ],

@@ -57,10 +57,10 @@ def test_nodes_offer_what_their_row_says_and_carry_their_model() -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("a,many,1,0,0,0,5", r"t\.csv:3: cpu_milli: wanted a number"),
-        ("a,1,1,0,0,0,", r"t\.csv:3: deletion_time: wanted a number"),
-        ("a,1,1,nan,0,0,5", r"t\.csv:3: num_gpu: wanted a number"),
-        ("a,1,1,0,0,9,5", r"t\.csv:3: deletion_time: wanted a deletion after the start"),
+        ("a,many,1,0,0,0,5", r"t\.csv:3: cpu_milli: expected a number"),
+        ("a,1,1,0,0,0,", r"t\.csv:3: deletion_time: expected a number"),
+        ("a,1,1,nan,0,0,5", r"t\.csv:3: num_gpu: expected a number"),
+        ("a,1,1,0,0,9,5", r"t\.csv:3: deletion_time: expected a deletion after the start"),
     ],
 )
 def test_a_bad_row_is_reported_with_file_line_and_column(
@@ -75,5 +75,5 @@ def test_a_bad_row_is_reported_with_file_line_and_column(
 def test_a_bad_node_is_reported_with_file_line_and_column(tmp_path: Path) -> None:
     path = tmp_path / "n.csv"
     path.write_text("sn,cpu_milli,memory_mib,gpu,model\nn,1,1,x,\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"n\.csv:2: gpu: wanted a number"):
+    with pytest.raises(InputError, match=r"n\.csv:2: gpu: expected a number"):
         openb.read_nodes(path)

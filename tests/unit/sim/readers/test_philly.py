@@ -46,11 +46,11 @@ def test_times_in_seconds_and_names_of_jobs_are_read_too(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("soon,1,1", r"t\.csv:3: timestamp: wanted seconds or a date and time, found 'soon'"),
-        ("nan,1,1", r"t\.csv:3: timestamp: wanted seconds or a date and time"),
-        ("1,long,1", r"t\.csv:3: duration: wanted a number"),
-        ("1,-1,1", r"t\.csv:3: duration: wanted a number from 0 up"),
-        ("1,1", r"t\.csv:3: num_gpus: wanted a number"),
+        ("soon,1,1", r"t\.csv:3: timestamp: expected seconds or a date and time, got 'soon'"),
+        ("nan,1,1", r"t\.csv:3: timestamp: expected seconds or a date and time"),
+        ("1,long,1", r"t\.csv:3: duration: expected a number"),
+        ("1,-1,1", r"t\.csv:3: duration: expected a number from 0 up"),
+        ("1,1", r"t\.csv:3: num_gpus: expected a number"),
     ],
 )
 def test_a_bad_row_is_reported_with_file_line_and_column(

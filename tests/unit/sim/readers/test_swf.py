@@ -58,7 +58,7 @@ def test_a_packed_log_is_read_like_the_log_itself(tmp_path: Path, workload: Any)
 def test_a_log_packed_only_in_part_is_an_error_that_names_it(tmp_path: Path) -> None:
     path = tmp_path / "cut.swf.gz"
     path.write_bytes(gzip.compress(LOG.read_bytes())[:-20])
-    with pytest.raises(InputError, match=r"cut\.swf\.gz: .*, found a packed file that is cut off"):
+    with pytest.raises(InputError, match=r"cut\.swf\.gz: .*, got a packed file that is cut off"):
         swf.read(path)
 
 
@@ -66,7 +66,7 @@ def test_a_log_packed_only_in_part_is_an_error_that_names_it(tmp_path: Path) -> 
 def test_a_bad_line_is_reported_with_file_and_line(tmp_path: Path, row: str) -> None:
     path = tmp_path / "t.swf"
     path.write_text(f"; a log\n{ROW}\n\n{row}\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"t\.swf:4: wanted 18 numbers"):
+    with pytest.raises(InputError, match=r"t\.swf:4: expected 18 numbers"):
         swf.read(path)
 
 
@@ -74,5 +74,5 @@ def test_a_bad_line_is_reported_with_file_and_line(tmp_path: Path, row: str) -> 
 def test_a_line_of_a_million_characters_is_refused_by_its_number(tmp_path: Path, end: str) -> None:
     path = tmp_path / "long.swf"
     path.write_text(f"; MaxProcs: 4\n{'1 ' * (1 << 20)}{end}")
-    with pytest.raises(InputError, match=r"long\.swf:2: wanted at most 1,048,576 characters"):
+    with pytest.raises(InputError, match=r"long\.swf:2: expected at most 1,048,576 characters"):
         swf.read(path)

@@ -119,20 +119,20 @@ def test_nodes_are_those_described_or_none(drawn: Any) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("colour: red\n", "wanted a known field, found 'colour'"),
+        ("colour: red\n", "unknown field 'colour'"),
         ("sizes: {0: 1}\n", "sizes"),
-        ("sizes: {1: 0}\n", "sizes: wanted parts from 0 up, not all 0"),
+        ("sizes: {1: 0}\n", "sizes: expected parts from 0 up, not all 0"),
         ("arrivals: {process: never}\n", "arrivals.process"),
         ("arrivals: {meanSeconds: 0}\n", "arrivals.meanSeconds"),
         ("durations: {median: -1}\n", "durations.median"),
-        ("durations: {minimum: 9, maximum: 8}\n", "durations.minimum: wanted at most 8"),
-        ("durations: {distribution: uniform, median: 5, minimum: 9}\n", "wanted at most 5"),
+        ("durations: {minimum: 9, maximum: 8}\n", "durations.minimum: expected at most 8"),
+        ("durations: {distribution: uniform, median: 5, minimum: 9}\n", "expected at most 5"),
         ("walltimes: {factor: 0.5}\n", "walltimes.factor"),
         ("walltimes: {distribution: normal}\n", "walltimes.distribution"),
-        ("queues: [{name: a, share: -1}]\n", "queues.share: wanted parts"),
-        ("queues: [{name: a}, {name: a}]\n", "queues: wanted queues with different names"),
+        ("queues: [{name: a, share: -1}]\n", "queues.share: expected parts"),
+        ("queues: [{name: a}, {name: a}]\n", "queues: expected queues with different names"),
         ("nodes: {count: 0, allocatable: {}}\n", "nodes.count"),
-        ("pod: [\n", "wanted readable YAML"),
+        ("pod: [\n", "expected readable YAML"),
     ],
 )
 def test_what_cannot_be_drawn_is_reported_with_file_and_field(
@@ -159,14 +159,18 @@ queues: [{name: a, weight: 3}]
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("jobs: 2", "jobs: ten", ":3: SyntheticWorkload: jobs: wanted an integer from 1 up"),
-        ("jobs: 2", "job: 2", "wanted a known field, found 'job' (did you mean 'jobs'?)"),
-        ("cpu: 2", "cpu: 2 cores", ":4: SyntheticWorkload: pod.cpu: wanted a quantity"),
-        ("cpu: 8", "cpu: 8x", ":7: SyntheticWorkload: nodes.allocatable.cpu: wanted a quantity"),
-        ("uniform", "evenly", "wanted one of bursts, poisson, uniform, found 'evenly'"),
-        ("1: 0.5", "one: 0.5", ":5: SyntheticWorkload: sizes: wanted an integer from 1 up as key"),
-        ("1: 0.5", "1: half", "sizes.1: wanted a number, found 'half'"),
-        ("weight: 3", "weight: x", "queues[0].weight: wanted an integer, found 'x'"),
+        ("jobs: 2", "jobs: ten", ":3: SyntheticWorkload: jobs: expected an integer from 1 up"),
+        ("jobs: 2", "job: 2", "unknown field 'job'; did you mean 'jobs'?"),
+        ("cpu: 2", "cpu: 2 cores", ":4: SyntheticWorkload: pod.cpu: expected a quantity"),
+        ("cpu: 8", "cpu: 8x", ":7: SyntheticWorkload: nodes.allocatable.cpu: expected a quantity"),
+        ("uniform", "evenly", "expected one of bursts, poisson, uniform, got 'evenly'"),
+        (
+            "1: 0.5",
+            "one: 0.5",
+            ":5: SyntheticWorkload: sizes: expected an integer from 1 up as key",
+        ),
+        ("1: 0.5", "1: half", "sizes.1: expected a number, got 'half'"),
+        ("weight: 3", "weight: x", "queues[0].weight: expected an integer, got 'x'"),
     ],
 )
 def test_a_wrong_description_names_line_field_and_what_was_wanted(

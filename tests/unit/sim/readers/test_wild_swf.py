@@ -47,13 +47,13 @@ def test_it_is_recognised_and_read_whatever_stands_around_the_numbers(
 
 
 def test_a_line_that_is_cut_off_is_reported_with_its_number(log: Any) -> None:
-    with pytest.raises(InputError, match=r"wild:2: wanted 18 numbers, found '2 7 -1'"):
+    with pytest.raises(InputError, match=r"wild:2: expected 18 numbers, got '2 7 -1'"):
         swf.read(log(row(), "2 7 -1"))
 
 
 def test_a_log_that_knows_nothing_is_refused_with_the_reason(log: Any) -> None:
     path = log(" ".join(["-1"] * 18), " ".join(["-1"] * 18))
-    with pytest.raises(InputError, match=r"wanted at least one job.*2 jobs without a run time"):
+    with pytest.raises(InputError, match=r"expected at least one job.*2 jobs without a run time"):
         read_workload(path)
 
 

@@ -122,7 +122,7 @@ function Position({ position }) {
         ${queue}.${
           position.turn
             ? ` The cycle took the job ${ordinal(position.turn)}.`
-            : " The cycle never came to it."
+            : " The last scheduling cycle did not reach this job."
         }
       </p>
       ${
@@ -137,7 +137,7 @@ function Position({ position }) {
   `;
 }
 function Forecast({ forecast, busy }) {
-  if (busy) return html`<${Loading} what="Playing the cluster on, to see when it starts" />`;
+  if (busy) return html`<${Loading} what="Simulating the cluster to estimate the start time" />`;
   if (!forecast) return null;
   const at = forecast.in_s === null ? null : clusterNow() + forecast.in_s;
   return html`

@@ -13,7 +13,7 @@ export function NodePage({ name }) {
         <p class="lead">
           ${
             data.closed.length
-              ? html`<span class="state failed">takes no pods: ${data.closed.join(", ")}</span>`
+              ? html`<span class="state failed">unschedulable: ${data.closed.join(", ")}</span>`
               : html`<span class="state running">takes pods</span>`
           } ${data.taints.map(
             (taint) => html`

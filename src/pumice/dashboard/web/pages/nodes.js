@@ -152,7 +152,7 @@ function Map_({ data }) {
         : "",
       measure === "measured" ? `${percent(part(i))} measured` : "",
       data.queues[i] ? `mostly queue ${data.queues[i]}` : "",
-      data.closed[i] ? `takes no pods: ${data.closed[i].join(", ")}` : "",
+      data.closed[i] ? `unschedulable: ${data.closed[i].join(", ")}` : "",
     ]
       .filter(Boolean)
       .join("\n");
@@ -277,13 +277,13 @@ function Map_({ data }) {
                 </span>
                 <span>
                   <i class="closed"></i>
-                  takes no pods
+                  unschedulable
                 </span>
                 <span class="soft">
                   ${
                     closed
-                      ? `${number(closed)} of ${nodes} ${closed === 1 ? "takes" : "take"} no pods`
-                      : `${nodes}, all take pods`
+                      ? `${number(closed)} of ${nodes} unschedulable`
+                      : `${nodes}, all schedulable`
                   }
                 </span>
               </p>

@@ -8,7 +8,7 @@ function Rows({ head, rows }) {
   const shown = rows.slice(0, MOST);
   return html`
     <${ShortTable}
-      label=${head[0]}
+      label=${head[0] || "figure"}
       kind="compare"
       rows=${shown}
       columns=${head.map((title, i) => [title, (row) => row[i]])} />
@@ -16,6 +16,26 @@ function Rows({ head, rows }) {
       rows.length > shown.length &&
       html`<p class="soft">… and ${number(rows.length - shown.length)} more.</p>`
     }
+  `;
+}
+/** The sign-off: totals before and after first, then whom they concern; the rest on request. */
+function SignOff({ tables }) {
+  const [totals, ...others] = tables;
+  return html`
+    <h4>${totals.title}</h4>
+    <${Rows} head=${totals.columns} rows=${totals.rows} />
+    ${others.map((table) =>
+      table.columns.length > 1
+        ? html`
+            <details>
+              <summary>${table.title}</summary>
+              <${Rows} head=${table.columns} rows=${table.rows} />
+            </details>
+          `
+        : html`
+            <p class="soft">${table.title}: ${table.rows.map(([line]) => line).join("; ")}.</p>
+          `,
+    )}
   `;
 }
 const evictedFor = (words) => words.startsWith("evicted");
@@ -73,7 +93,7 @@ export function Outcome({ answer }) {
                 ${
                   answer.settled_in_s
                     ? `Settles after ${duration(answer.settled_in_s)}`
-                    : "Settles at once"
+                    : "No further changes"
                 }${settled ? "" : ", or never"}; ${
                   evicted.length
                     ? html`<b>${plural(evicted.length, "pod")} evicted</b>`
@@ -82,6 +102,7 @@ export function Outcome({ answer }) {
               </p>
             `
       }
+      ${answer.tables?.length > 0 && html`<${SignOff} tables=${answer.tables} />`}
       ${
         evicted.length > 0 &&
         html`

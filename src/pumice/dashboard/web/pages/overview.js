@@ -37,13 +37,13 @@ function Figures({ data }) {
   return html`
     <div class="cards">
       <${Figure}
-        name="Jobs that run"
+        name="Running jobs"
         value=${number(jobs.running || 0)}
         note=${`${plural(pods.running, "pod")}${ended ? `; ${ended}` : ""}`}
         href="/jobs?state=running"
         kind="running" />
       <${Figure}
-        name="Jobs that wait"
+        name="Pending jobs"
         value=${number(jobs.waiting || 0)}
         note=${`${plural(pods.waiting, "pod")} without a node`}
         href="/jobs?state=waiting"
@@ -57,7 +57,7 @@ function Figures({ data }) {
             note=${
               pods.leaving
                 ? `${plural(pods.leaving, "pod")} on the way out`
-                : "no pod is on its way out"
+                : "no pods terminating"
             }
             href="/cycles"
             kind="evicted" />
@@ -72,7 +72,7 @@ function Figures({ data }) {
             note=${
               closed.length
                 ? closed.map(([why, n]) => `${number(n)} ${why}`).join(", ")
-                : "all take pods"
+                : "all schedulable"
             }
             href="/nodes" />
         `

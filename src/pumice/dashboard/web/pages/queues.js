@@ -180,6 +180,13 @@ export function Queues() {
                     `,
                   )}
                   <th scope="col" class="right">share</th>
+                  ${
+                    data.remembers &&
+                    html`
+                      <th scope="col" class="right">used lately</th>
+                      <th scope="col" class="right">factor</th>
+                    `
+                  }
                   <th scope="col" class="right">weight</th>
                   <th scope="col">jobs</th>
                 </tr>
@@ -212,6 +219,17 @@ export function Queues() {
                       <td class="right figure" data-title="share">
                         ${queue.share === null ? "–" : percent(queue.share)}
                       </td>
+                      ${
+                        data.remembers &&
+                        html`
+                          <td class="right figure" data-title="used lately">
+                            ${queue.used === null ? "–" : percent(queue.used)}
+                          </td>
+                          <td class="right figure" data-title="factor">
+                            ${queue.factor === null ? "–" : queue.factor.toFixed(3)}
+                          </td>
+                        `
+                      }
                       <td class="right figure" data-title="weight">${queue.weight}</td>
                       <td data-title="jobs">
                         ${
@@ -280,7 +298,7 @@ export function QueuePage({ name }) {
               !isRoot(queue) &&
               html`
                 <span>
-                  ${queue.reclaimable ? "others may reclaim what it borrows" : "not reclaimable"}
+                  ${queue.reclaimable ? "reclaimable" : "not reclaimable"}
                 </span>
               `
             }
@@ -382,7 +400,7 @@ function OrderTable({ order, name, all, more }) {
           (line) => html`<${JobLink} job=${line.title} />`,
         ],
         [
-          "after the one before it because",
+          "ranked below the previous job because",
           (line) =>
             line.after ||
             html`<span class="soft">first</span>`,

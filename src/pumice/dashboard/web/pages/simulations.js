@@ -301,7 +301,7 @@ function Compared({ a, b }) {
         height=${170}
         group="sim"
         cursor=${at} />
-      <h3>Jobs that wait</h3>
+      <h3>Pending jobs</h3>
       <${Chart}
         label="Waiting jobs over time"
         xs=${xs}

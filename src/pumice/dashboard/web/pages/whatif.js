@@ -202,11 +202,11 @@ function Form({ queues, nodes, jobs, run, busy }) {
             `
       }
       <label class="choice">
-        <span>pods of unknown length run for</span>
+        <span>pods without a stated run time run for</span>
         <input
           size="7"
           value=${runtime}
-          placeholder="ever"
+          placeholder="unlimited"
           onInput=${(e) => {
             setRuntime(e.target.value.trim());
             setQuery({ runtime: e.target.value.trim() });

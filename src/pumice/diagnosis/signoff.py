@@ -1,0 +1,436 @@
+"""What a change costs, in the figures by which a careful person accepts it or not.
+
+Totals of both sides first: evictions, broken gangs, failed jobs, queues below their due, and when
+jobs start; then what the answer cannot know.
+"""
+
+import math
+import operator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from typing import Any, Final
+
+import numpy as np
+
+from pumice.api.annotations import RUN_SECONDS
+from pumice.api.duration import parse_duration
+from pumice.api.kinds import JOB, POD_GROUP, Manifest
+from pumice.api.quantity import amount_text
+from pumice.api.wording import counted, name_hint, span
+from pumice.controllers.base import controller_of
+from pumice.core.resources import PODS, STEP
+from pumice.diagnosis.cluster_state import key_of, title_of
+from pumice.diagnosis.played import Played, Terms, phase_of
+from pumice.diagnosis.runner import unknown_votes
+from pumice.errors import InputError
+from pumice.examine.limits import limits_of
+from pumice.framework.session import Session
+from pumice.scheduler import Observer
+
+_FAILED: Final = frozenset({"Failed", "Aborted", "Terminated"})
+"""Phases of Volcano jobs that did not end well."""
+_WHOLE: Final = 1000.0
+"""One device, as amounts of devices are counted."""
+_PARTS: Final = {"mean": None, "p50": 50, "p95": 95, "p99": 99, "max": 100}
+"""Figures of waiting times, and the percentile that each one is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """What happens to the cluster on one side."""
+
+    evictions: int
+    evicted: dict[str, int]
+    """Pod to how often it is evicted."""
+    by_queue: dict[str, int]
+    by_priority: dict[str, int]
+    gangs_broken: list[str]
+    """Running gangs that lose pods that they need, and keep others."""
+    gangs_evicted: list[str]
+    """Running gangs that lose all their pods at once."""
+    jobs_failed: list[str]
+    """Volcano jobs that fail, or have no retries left."""
+    jobs_lost: list[str]
+    """Jobs all of whose pods are gone, and made again by no controller."""
+    below_due: dict[str, dict[str, tuple[str, str]]]
+    """Queue to resource to what it has and what is due to it, while its jobs wait."""
+    settled_in_s: float | None
+    """Seconds until nothing changes any more; None if it does not come to rest."""
+    waits: dict[str, float | None]
+    """Job to seconds until it starts, or starts again; None: not within sight."""
+
+    def figures(self) -> dict[str, float]:
+        """Return the numbers that conditions name; a job that does not start waits for ever."""
+        waits = [math.inf if each is None else each for each in self.waits.values()]
+        settled = math.inf if self.settled_in_s is None else self.settled_in_s
+        lengths = {name: float(len(getattr(self, field))) for name, field in _COUNTED.items()}
+        times = {f"wait.{part}": _figure(waits, part) for part in _PARTS}
+        return {"evictions": float(self.evictions), **lengths, "settles": settled, **times}
+
+
+_COUNTED: Final = {
+    "pods-evicted": "evicted",
+    "gangs-broken": "gangs_broken",
+    "gangs-evicted": "gangs_evicted",
+    "jobs-failed": "jobs_failed",
+    "jobs-lost": "jobs_lost",
+    "queues-below-due": "below_due",
+}
+"""Figures that count something, and the field that lists it."""
+
+
+def _figure(waits: Sequence[float], part: str) -> float:
+    if not waits:
+        return 0.0
+    percent = _PARTS[part]
+    if percent is None:
+        return float(np.mean(waits))
+    ordered = sorted(waits)  # a percentile between two jobs, of which one never starts, is neither
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """When a job starts on both sides, in seconds; None: not within sight."""
+
+    job: str
+    before_s: float | None
+    after_s: float | None
+
+    @property
+    def later_by(self) -> float:
+        """By how many seconds it starts later after the change."""
+        left, right = (math.inf if each is None else each for each in (self.before_s, self.after_s))
+        return 0.0 if left == right else right - left
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignOff:
+    """Both sides in figures, and what is not known."""
+
+    before: Costs
+    after: Costs
+    starts: list[Start]
+    """Jobs that start earlier or later, the latest first."""
+    evicted: str
+    """What becomes of evicted pods that no controller makes again: gone, or requeue."""
+    unknown: list[str]
+
+    @property
+    def earlier(self) -> int:
+        """How many jobs start earlier."""
+        return sum(each.later_by < 0 for each in self.starts)
+
+    @property
+    def later(self) -> int:
+        """How many jobs start later, or no longer."""
+        return sum(each.later_by > 0 for each in self.starts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all as plain data."""
+        return {**asdict(self), "jobs_earlier": self.earlier, "jobs_later": self.later}
+
+
+def sign_off(before: Played, after: Played, due: "tuple[Due, Due]", terms: Terms) -> SignOff:
+    """Compare both sides; they are played on until all jobs have started that will."""
+    losses = _Losses.of(before), _Losses.of(after)
+    costs = [
+        _costs(side, before, each, lost)
+        for side, each, lost in zip((before, after), due, losses, strict=True)
+    ]
+    named = (*before.first_waiting(), *after.first_waiting())
+    stopped = (job for lost in losses for job in lost.stopped)
+    known = [job for job in dict.fromkeys((*named, *stopped)) if job in before.jobs]
+    known = [job for job in known if job in after.jobs]
+    for side in (before, after):
+        side.course.play(known)
+    waits = {job: (_starts_in(before, job), _starts_in(after, job)) for job in known}
+    waits = {job: times for job, times in waits.items() if times != (None, None)}
+    for place, each in enumerate(costs):
+        each.waits.update({job: times[place] for job, times in waits.items()})
+    starts = [Start(job=job, before_s=a, after_s=b) for job, (a, b) in waits.items()]
+    return SignOff(
+        before=costs[0],
+        after=costs[1],
+        starts=sorted(filter(_differs, starts), key=lambda each: -each.later_by),
+        evicted="requeue" if terms.requeues else "gone",
+        unknown=_unknown(before, after, terms),
+    )
+
+
+def _differs(start: Start) -> bool:
+    return start.later_by != 0
+
+
+# One side
+
+
+def _costs(side: Played, earlier: Played, due: "Due", lost: "_Losses") -> Costs:
+    story, groups = side.timeline.story, _groups(side)
+    evicted = [groups.get(each.job) for each in story.evictions]
+    failed = {job for job, phase in _phases(side).items() if phase in _FAILED}
+    failed_before = {
+        key for key, job in side.timeline.beginning.jobs.items() if _job_phase(job) in _FAILED
+    }
+    return Costs(
+        evictions=len(story.evictions),
+        evicted=dict(Counter(each.pod for each in story.evictions).most_common()),
+        by_queue=_tally(_queue(group) for group in evicted),
+        by_priority=_tally(_priority(side, group) for group in evicted),
+        gangs_broken=[*lost.broken],
+        gangs_evicted=[*lost.whole],
+        jobs_failed=sorted(failed - failed_before),
+        jobs_lost=[
+            job
+            for job in side.jobs
+            if not side.has_pods(job) and (job in side.had_pods or job in earlier.had_pods)
+        ],
+        below_due=due.found,
+        settled_in_s=side.settled_in_s,
+        waits={},
+    )
+
+
+def _tally(names: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(names).most_common())
+
+
+def _queue(group: Manifest | None) -> str:
+    return str((group or {}).get("spec", {}).get("queue") or "default")
+
+
+def _priority(side: Played, group: Manifest | None) -> str:
+    """Name the priority class of a job with its value."""
+    name = str((group or {}).get("spec", {}).get("priorityClassName") or "")
+    known = side.timeline.beginning.of_kind("PriorityClass").get(name)
+    return f"{name} ({known.get('value', 0)})" if known else name or "none"
+
+
+def _phases(side: Played) -> dict[str, str]:
+    jobs = side.timeline.cluster.list(JOB)[0]
+    return {key_of(job): _job_phase(job) for job in jobs}
+
+
+def _job_phase(job: Manifest) -> str:
+    return str(((job.get("status") or {}).get("state") or {}).get("phase") or "")
+
+
+def _groups(side: Played) -> dict[str, Manifest]:
+    """Return the pod groups that there are or were, by the name of their job."""
+    last = side.timeline.cluster.list(POD_GROUP)[0]
+    return {title_of(group): group for group in (*side.first_groups, *last)}
+
+
+@dataclass
+class _Losses:
+    """Jobs that stop since pods of them are evicted."""
+
+    broken: dict[str, None] = field(default_factory=dict)
+    """Gangs that lose pods that they need, and keep others."""
+    whole: dict[str, None] = field(default_factory=dict)
+    """Gangs that lose all pods at once."""
+    stopped: dict[str, None] = field(default_factory=dict)
+    """All jobs that have fewer pods left than they need."""
+
+    @classmethod
+    def of(cls, side: Played) -> "_Losses":
+        """Follow the pods of each job; what succeeded still counts for its gang."""
+        found, alive = cls(), _first_alive(side)
+        least = {
+            job: int((group.get("spec") or {}).get("minMember") or 0)
+            for job, group in _groups(side).items()
+        }
+        story = side.timeline.story
+        moves = [(each.at, True, each.job, each.pod) for each in story.binds]
+        moves += [(each.at, False, each.job, each.pod) for each in story.evictions]
+        for (_, is_bind, job), several in groupby(sorted(moves), key=lambda move: move[:3]):
+            own, pods = alive.setdefault(job, set()), {move[3] for move in several}
+            if is_bind:
+                own |= pods
+                continue
+            had, needs = len(own), max(least.get(job, 0), 1)
+            own -= pods
+            if job and had >= needs > len(own):
+                found.stopped[job] = None
+                if needs > 1:
+                    (found.broken if own else found.whole)[job] = None
+        return found
+
+
+def _first_alive(side: Played) -> dict[str, set[str]]:
+    """Return the pods of each job that run in the beginning, and stay."""
+    alive: dict[str, set[str]] = {}
+    for pod in side.first_pods:
+        stays = pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp")
+        if stays and phase_of(pod) != "Failed":
+            alive.setdefault(side.timeline.job_of(pod), set()).add(key_of(pod))
+    return alive
+
+
+def _starts_in(side: Played, job: str) -> float | None:
+    """Return the seconds until a job starts; one that runs, until it runs again if it stops."""
+    start, story = side.timeline.start, side.timeline.story
+    since = start
+    if job in side.course.running:
+        evicted = [each.at for each in story.evictions if each.job == job]
+        if not evicted:
+            return 0.0
+        since = evicted[0]
+    return next((e.at - start for e in story.binds if e.job == job and e.at >= since), None)
+
+
+class Due(Observer):
+    """Finds the queues that have less than is due to them when a cycle begins."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, dict[str, tuple[str, str]]] = {}
+
+    def opened(self, ssn: Session) -> None:
+        """Compare what queues hold with what they deserve, as far as their jobs ask for it.
+
+        A queue that has its due of one resource that its jobs ask for lacks none of the others.
+        """
+        limits, queues = limits_of(ssn), ssn.snapshot.queues
+        if limits is None:
+            return
+        held, asked = queues.allocated_or_pipelined, queues.pending >= STEP
+        due = np.minimum(limits.deserved, held + queues.pending)
+        due[PODS + 1 :] -= due[PODS + 1 :] % _WHOLE  # half a device is of no use
+        asked[PODS] = False
+        short = asked & (due - held >= STEP)
+        names = ssn.snapshot.resources.names
+        for row in limits.tree.ancestors:
+            is_leaf = row not in limits.tree.children
+            if is_leaf and asked[:, row].any() and (short[:, row] == asked[:, row]).all():
+                self.found[queues.names[row]] = {
+                    names[i]: (
+                        amount_text(names[i], float(held[i, row])),
+                        amount_text(names[i], float(due[i, row])),
+                    )
+                    for i in np.flatnonzero(short[:, row]).tolist()
+                }
+
+
+def _unknown(before: Played, after: Played, terms: Terms) -> list[str]:
+    """List what the answer leaves open."""
+    found = unknown_votes(after.timeline.beginning)
+    endless = max(side.timeline.endless() for side in (before, after))
+    if endless:
+        found.append(
+            f"run times: {counted(endless, 'running pod')} taken to run for ever "
+            f"(annotation {RUN_SECONDS}, or --default-runtime)"
+        )
+    bare = {pod for side in (before, after) for pod in side.evicted if _is_bare(side, pod)}
+    if bare:
+        fate = "made again" if terms.requeues else "gone"
+        other = "gone" if terms.requeues else "requeue"
+        found.append(
+            f"what becomes of {counted(len(bare), 'evicted pod')} without a controller: "
+            f"taken to be {fate} (--evicted {other} assumes the other)"
+        )
+    if before.course.is_cut or after.course.is_cut:
+        found.append(
+            f"what happens later than could be played within {span(terms.deadline.within_s)}"
+        )
+    return found
+
+
+def _is_bare(side: Played, pod: str) -> bool:
+    found = side.first_pods.get(pod)
+    return found is not None and controller_of(found) is None
+
+
+# Conditions
+
+
+_CONDITION: Final = re.compile(r"([a-z0-9.-]+)\s*(?:(>=|<=|>|<)\s*(\S+))?")
+_COMPARES: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_TIMED: Final = ("wait.", "settles")
+FIGURES: Final = (
+    "evictions",
+    *_COUNTED,
+    "jobs-later",
+    "jobs-earlier",
+    "settles",
+    *(f"wait.{part}" for part in _PARTS),
+)
+"""What a condition may name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """A bound that a change must keep to."""
+
+    text: str
+    figure: str
+    compares: Callable[[float, float], bool]
+    number: float
+    is_ratio: bool = False
+    """Whether the number is a multiple of the figure before the change."""
+
+    def breach(self, signed: SignOff) -> str:
+        """Describe how a change breaks it; empty if it does not."""
+        left, right = (_figures(signed, side)[self.figure] for side in ("before", "after"))
+        # a multiple of what has no end has none either
+        limit = (left * self.number if left else 0.0) if self.is_ratio else self.number
+        if not self.compares(right, limit):
+            return ""
+        return f"{self.text}: {_shown(self.figure, right)}, before {_shown(self.figure, left)}"
+
+
+def _figures(signed: SignOff, side: str) -> dict[str, float]:
+    costs = signed.before if side == "before" else signed.after
+    moved = (signed.later, signed.earlier) if side == "after" else (0, 0)
+    return {**costs.figures(), "jobs-later": float(moved[0]), "jobs-earlier": float(moved[1])}
+
+
+def _shown(figure: str, number: float) -> str:
+    if not figure.startswith(_TIMED):
+        return f"{number:g}"
+    return "not within sight" if math.isinf(number) else span(number)
+
+
+def conditions(text: str) -> list[Condition]:
+    """Read conditions that commas separate, such as ``gangs-broken, wait.p95>1.2x``.
+
+    Raises:
+        InputError: One is not a figure with a bound.
+    """
+    return [_condition(part.strip()) for part in text.split(",") if part.strip()]
+
+
+def _condition(text: str) -> Condition:
+    found = _CONDITION.fullmatch(text)
+    if found is None:
+        wanted = "conditions such as gangs-broken, evictions>10, wait.p95>1.2x"
+        raise InputError(wanted=wanted, found=text)
+    figure, sign, number = found.groups()
+    if figure not in FIGURES:
+        hint = name_hint(figure, FIGURES)
+        raise InputError(wanted=f"one of {', '.join(FIGURES)}", found=figure, hint=hint)
+    if not sign:
+        return Condition(text=text, figure=figure, compares=operator.gt, number=0.0)
+    is_ratio = number.endswith("x")
+    value = _number(number.removesuffix("x"), is_time=figure.startswith(_TIMED) and not is_ratio)
+    return Condition(
+        text=text, figure=figure, compares=_COMPARES[sign], number=value, is_ratio=is_ratio
+    )
+
+
+def _number(text: str, *, is_time: bool) -> float:
+    with suppress(ValueError):
+        value = float(text)
+        if 0 <= value < math.inf:
+            return value
+    if is_time:
+        return parse_duration(text)
+    raise InputError(wanted="a number of 0 or more", found=text)

@@ -1,0 +1,160 @@
+"""What a cycle did to pods, gangs, queues and nodes, from the session that decided it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from pumice.api.cycle_facts import CycleFacts, EvictedPod, FilledNode, LosingQueue, TouchedGang
+from pumice.api.decisions import Decisions
+from pumice.api.quantity import base_units
+from pumice.core.resources import PODS, STEP, Column
+from pumice.core.status import ALLOCATED_CLASS
+from pumice.core.tables import NOWHERE
+from pumice.framework.roles import READY, count_roles, meets_minima, minima
+from pumice.framework.session import Session
+from pumice.scheduler import Observer
+
+_HOLDING: Final = [int(each) for each in ALLOCATED_CLASS]
+_READY: Final = [int(each) for each in READY]
+
+
+class FactsObserver(Observer):
+    """Collects the facts of one cycle; they are there once it is decided."""
+
+    def __init__(self) -> None:
+        self.facts = CycleFacts()
+        self._due: tuple[Column, Column] | None = None
+        self._ready = np.zeros(0)
+
+    def opened(self, ssn: Session) -> None:
+        """Note what jobs have, and what is due to queues, before anything is decided."""
+        stated = (plugin.queue_limits(ssn.snapshot, ssn.total) for plugin in ssn.plugins)
+        limits = next((each for each in stated if each is not None), None)
+        queues = ssn.snapshot.queues
+        self._due = (
+            (queues.deserved.copy(), queues.guarantee.copy())
+            if limits is None
+            else (limits.deserved.copy(), limits.guarantee.copy())
+        )
+        self._ready = ssn.snapshot.jobs.counts[_READY].sum(axis=0)
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """Collect the facts."""
+        tasks = ssn.snapshot.tasks
+        evicted = [tasks.row_of[pod] for pod in decisions.evictions]
+        moved = [*evicted, *(tasks.row_of[pod] for pod in decisions.binds)]
+        jobs = dict.fromkeys(int(tasks.job[row]) for row in moved)
+        self.facts = CycleFacts(
+            now=ssn.now,
+            decisions=decisions,
+            evicted=[_evicted(ssn, row, decisions) for row in evicted],
+            gangs=[self._gang(ssn, job) for job in jobs if job != NOWHERE],
+            queues=list(self._queues(ssn, evicted)),
+            nodes=list(_nodes(ssn, decisions)),
+        )
+
+    def _gang(self, ssn: Session, row: int) -> TouchedGang:
+        job, counts = ssn.job(row), ssn.snapshot.jobs.counts[:, row]
+        holding, ready = int(counts[_HOLDING].sum()), int(counts[_READY].sum())
+        has_roles = meets_minima(count_roles(job, READY), minima(job))
+        return TouchedGang(
+            job=ssn.snapshot.jobs.keys[row],
+            queue=job.group.spec.queue,
+            needed=job.min_member,
+            before=int(self._ready[row]),
+            after=ready,
+            holding=holding,
+            is_whole=not holding or (ready >= job.min_member and has_roles),
+        )
+
+    def _queues(self, ssn: Session, evicted: Sequence[int]) -> Iterator[LosingQueue]:
+        """Yield the queues that lose pods, and those above them."""
+        if self._due is None:
+            return
+        tasks, jobs, queues = ssn.snapshot.tasks, ssn.snapshot.jobs, ssn.snapshot.queues
+        losses: dict[int, list[int]] = {}
+        for task in evicted:
+            queue = int(jobs.queue[tasks.job[task]]) if tasks.job[task] != NOWHERE else NOWHERE
+            while queue != NOWHERE and task not in losses.setdefault(queue, []):
+                losses[queue].append(task)
+                queue = int(queues.parent[queue])
+        held = _with_children(ssn, queues.allocated_or_pipelined)
+        deserved, guarantee = self._due
+        for queue, rows in losses.items():
+            asked = np.sum([ssn.task(row).request[:, 0] for row in rows], axis=0) >= STEP
+            asked[PODS] = False  # what is due to queues is not counted in pods
+            yield LosingQueue(
+                queue=queues.names[queue],
+                pods=[tasks.keys[row] for row in rows],
+                held=_amounts(ssn, held[:, queue], asked),
+                deserved=_amounts(ssn, deserved[:, queue], asked),
+                guarantee=_amounts(ssn, guarantee[:, queue], asked),
+            )
+
+
+def _with_children(ssn: Session, amounts: Column) -> Column:
+    """Return amounts of queues (R, Q) with those of the queues under them."""
+    total, parent = amounts.copy(), ssn.snapshot.queues.parent
+    for queue in range(amounts.shape[1]):
+        above, seen = int(parent[queue]), {queue}
+        while above != NOWHERE and above not in seen:
+            total[:, above] += amounts[:, queue]
+            seen.add(above)
+            above = int(parent[above])
+    return total
+
+
+def _evicted(ssn: Session, row: int, decisions: Decisions) -> EvictedPod:
+    tasks, jobs, queues = ssn.snapshot.tasks, ssn.snapshot.jobs, ssn.snapshot.queues
+    key, job, node = tasks.keys[row], int(tasks.job[row]), int(tasks.node[row])
+    pod: Any = tasks.pods[row]
+    whom = decisions.beneficiaries.get(key, "")
+    asker = tasks.row_of.get(whom)
+    theirs = jobs.row_of.get(whom, NOWHERE) if asker is None else int(tasks.job[asker])
+    same = job == theirs or NOWHERE in (job, theirs)
+    # of two jobs the priorities of the jobs count, within one job those of its pods
+    own = tasks.priority[row] if same else jobs.priority[job]
+    other = jobs.priority[theirs] if theirs != NOWHERE else None
+    if same and asker is not None:
+        other = tasks.priority[asker]
+    group: Any = jobs.groups[job] if job != NOWHERE else None
+    return EvictedPod(
+        pod=key,
+        job=jobs.keys[job] if job != NOWHERE else "",
+        queue=queues.names[int(jobs.queue[job])] if job != NOWHERE else "",
+        node=ssn.snapshot.nodes.names[node] if node != NOWHERE else "",
+        priority=int(own),
+        priority_class=pod.spec.priority_class_name
+        or (group.spec.priority_class_name if group is not None else ""),
+        labels=dict(pod.metadata.labels),
+        action=decisions.evicted_by.get(key, ""),
+        whom=whom,
+        whose_queue=queues.names[int(jobs.queue[theirs])] if theirs != NOWHERE else "",
+        whose_priority=None if other is None or not whom else int(other),
+    )
+
+
+def _nodes(ssn: Session, decisions: Decisions) -> Iterator[FilledNode]:
+    nodes = ssn.snapshot.nodes
+    names = dict.fromkeys([*decisions.binds.values(), *decisions.pipelined.values()])
+    for name in names:
+        row = nodes.row_of[name]
+        allocatable, used = nodes.allocatable[:, row], nodes.used[:, row]
+        later = used - nodes.releasing[:, row] + nodes.pipelined[:, row]
+        some = (used >= STEP) | (later >= STEP)
+        yield FilledNode(
+            node=name,
+            allocatable=_amounts(ssn, allocatable, some),
+            used=_amounts(ssn, used, some),
+            later=_amounts(ssn, later, some),
+        )
+
+
+def _amounts(ssn: Session, column: Column, wanted: Any) -> dict[str, float]:
+    names = ssn.snapshot.resources.names
+    return {
+        name: base_units(name, float(column[row]))
+        for row, name in enumerate(names)
+        if wanted[row] and np.isfinite(column[row])
+    }

@@ -1,0 +1,174 @@
+"""A configuration with its cluster: each kind of mistake is named, with the change that helps."""
+
+from typing import Any
+
+import pytest
+
+from pumice.actions import ACTIONS
+from pumice.api.conf import parse_conf
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.conf_in_cluster import check_in_cluster
+from pumice.framework.conf_check import check_conf
+from pumice.plugins import builtin_plugins
+from pumice.testing import node, queue
+
+CONF = """\
+actions: "enqueue, allocate, preempt, reclaim, backfill"
+tiers:
+- victims: strict
+  plugins:
+  - name: priority
+  - name: gang
+  - name: capacity
+    enableHierarchy: true
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: predicates
+  - name: nodeorder
+  - name: binpack
+    arguments: {binpack.weight: 2, binpack.resources: nvidia.com/gpu}
+"""
+
+
+def guaranteed(cpu: int) -> dict[str, Any]:
+    return {"resource": {"cpu": str(cpu)}}
+
+
+def world(**changed: dict[str, Any]) -> ClusterState:
+    """Two nodes of 8 cpus, and a tree of queues: org with red and blue, and ops."""
+    specs: dict[str, dict[str, Any]] = {
+        "root": {"reclaimable": False},
+        "org": {"parent": "root", "deserved": {"cpu": "12"}, "guarantee": guaranteed(4)},
+        "red": {"parent": "org", "deserved": {"cpu": "8"}, "guarantee": guaranteed(4)},
+        "blue": {"parent": "org", "deserved": {"cpu": "4"}},
+        "ops": {"parent": "root", "deserved": {"cpu": "4"}},
+    }
+    specs = {name: {**spec, **changed.get(name, {})} for name, spec in specs.items()}
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
+    return ClusterState(
+        objects=(
+            *(node(name, cpu=8, resources={"nvidia.com/gpu": 2}) for name in ("n1", "n2")),
+            *({**queue(name), "spec": spec} for name, spec in specs.items()),
+            {**urgent, "metadata": {"name": "urgent"}},
+        ),
+        now=0.0,
+    )
+
+
+def warnings(conf: str, cluster: ClusterState) -> list[str]:
+    parsed, plugins = parse_conf(conf), builtin_plugins()
+    found = [*check_conf(parsed, plugins, ACTIONS), *check_in_cluster(parsed, plugins, cluster)]
+    return [str(problem) for problem in found]
+
+
+def test_a_configuration_that_fits_its_cluster_has_no_warning() -> None:
+    assert warnings(CONF, world()) == []
+
+
+LIST = "enqueue, allocate, preempt, reclaim, backfill"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted", "helps"),
+    [
+        (LIST, "enqueue, preempt, reclaim", "allocate, which", '"enqueue, allocate, preempt'),
+        (LIST, LIST.removeprefix("enqueue, "), "overcommit is never asked", f'"{LIST}"'),
+        (LIST, "enqueue, reclaim, allocate, preempt", "promised again", '"enqueue, allocate'),
+        (LIST, "allocate, enqueue, preempt, reclaim", "enqueue before allocate", '"enqueue, alloc'),
+        ("  - name: conformance\n", "", "kube-system", "- name: conformance"),
+        (
+            "- name: conformance",
+            "- name: conformance\n    enableReclaimable: false",
+            "conformance to judge the victims of reclaim",
+            "leave out enableReclaimable: false",
+        ),
+        (
+            "- name: gang",
+            "- name: gang\n    enablePreemptable: false",
+            "gang to judge the victims of preempt, found it is switched off",
+            "leave out enablePreemptable: false",
+        ),
+        ("  - name: priority\n", "", "pods of any priority", "- name: priority before gang"),
+        ("  - name: predicates\n", "", "predicates to choose nodes", "- name: predicates"),
+        (
+            "enableHierarchy: true",
+            "enableHierarchy: true\n    enableReclaimable: false",
+            "what queues deserve does not count in reclaim",
+            "leave out enableReclaimable: false",
+        ),
+        ("    enableHierarchy: true\n", "", "a flat list", "enableHierarchy: true"),
+        ("binpack.weight: 2", "binpack.weight: -2", "weight of 0 or more", "write 0"),
+        (
+            "binpack.weight: 2",
+            "binpack.resources.example.com/fpga: 3",
+            "its weight does not count",
+            "binpack.resources: nvidia.com/gpu, example.com/fpga",
+        ),
+        (
+            "binpack.resources: nvidia.com/gpu",
+            "binpack.resources: nvidia.com/gpus",
+            "no node has nvidia.com/gpus",
+            "correct the name",
+        ),
+        ("- victims: strict\n  plugins", "- plugins", "gang to judge every victim", "tier 1"),
+        ("- victims: strict\n  plugins", "- plugins", "priority to judge every", "tier 1"),
+        ("- victims: strict\n  plugins", "- plugins", "capacity to judge every", "tier 1"),
+    ],
+)
+def test_each_mistake_of_a_configuration_is_named(
+    old: str, new: str, wanted: str, helps: str
+) -> None:
+    assert old in CONF
+    found = warnings(CONF.replace(old, new), world())
+    assert any(wanted in each and helps in each for each in found), found
+
+
+CLOSED = {"reclaimable": False}
+
+
+@pytest.mark.parametrize(
+    ("changed", "wanted", "helps"),
+    [
+        (
+            dict.fromkeys(("org", "red", "blue", "ops"), CLOSED),
+            "a queue that reclaim may take from",
+            ".reclaimable=true",
+        ),
+        (  # the sum is that of all children, also where the parent states nothing
+            {"org": {"deserved": {}}},
+            "queue/org.deserved: wanted at least cpu 12, the sum of the queues below",
+            "queue/org.deserved",
+        ),
+        ({"red": {"guarantee": guaranteed(6)}}, "wanted at least cpu 6", "queue/org.guarantee"),
+        (
+            {"org": {"capability": {"cpu": "4"}}, "red": {"capability": {"cpu": "10"}}},
+            "at least 10, as the queues below",
+            "queue/org.capability.cpu",
+        ),
+        ({"ops": {"deserved": {"cpu": "8"}}}, "20 deserved of 2 queues", "org.deserved.cpu=8"),
+        ({"ops": {"guarantee": guaranteed(14)}}, "18 guarantee of 2", "ops.guarantee.cpu=12"),
+        ({"ops": {"weight": -1}}, "found -1", "queue/ops.weight=1"),
+    ],
+)
+def test_each_mistake_of_queues_is_named(
+    changed: dict[str, dict[str, Any]], wanted: str, helps: str
+) -> None:
+    found = warnings(CONF, world(**changed))
+    assert any(wanted in each and helps in each for each in found), found
+    assert len(found) == 1
+
+
+def test_preempt_without_priority_classes_evicts_nobody() -> None:
+    plain = world()
+    plain = ClusterState(
+        objects=tuple(one for one in plain.objects if one["kind"] != "PriorityClass"), now=0.0
+    )
+    [found] = warnings(CONF, plain)
+    assert "all jobs are equal" in found
+    assert "create a PriorityClass" in found
+
+
+def test_reclaim_without_limits_of_queues_takes_from_everybody() -> None:
+    conf = CONF.replace("  - name: capacity\n    enableHierarchy: true\n", "")
+    assert any("any queue takes pods of any other" in each for each in warnings(conf, world()))
