@@ -30,7 +30,7 @@ _NOT_REFUSED: Final = (sys.maxsize, math.inf, Refusal(Why.QUEUE_POSITION))
 _HOLDING: Final = [int(status) for status in ALLOCATED_CLASS]
 _LAST: Final = 2.0**62
 """The rank of a queue without jobs; keys must be finite."""
-_DEPTHS: Final = {"strict": 1, "easy": 1, "conservative": 100}
+_DEPTHS: Final = {"strict": 1, "easy": 1, "conservative": sys.maxsize}
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Reservation(Plugin, name="reservation"):
         "reservation.depth",
         default=0,
         minimum=0,
-        doc="how many jobs get a start; 0: one, with `conservative` a hundred",
+        doc="how many jobs get a start; 0: one, with `conservative` all",
     )
     unknown_ends: str = arg(
         "reservation.unknownEnds",
@@ -151,7 +151,8 @@ class Reservation(Plugin, name="reservation"):
         if own is not None:
             if own.start <= self._ssn.now or self._looks:
                 return None
-            return self._would_delay(next(iter(self._others(line, job)), own), self._end(job))
+            first = next((each for row, each in line.promises.items() if row != job), own)
+            return self._would_delay(first, own.end - own.start + self._ssn.now)
         if not line.refused:
             return None
         demand = self._ssn.future.demand(job)
@@ -195,9 +196,9 @@ class Reservation(Plugin, name="reservation"):
 
     def _others(self, line: _Line, job: int = NOWHERE) -> list[Promise]:
         """Return the promises to other jobs that still wait."""
-        return [
-            each for row, each in line.promises.items() if row != job and self._still_waits(row)
-        ]
+        rows = [row for row in line.promises if row != job]
+        still = _lacking(self._ssn)[rows] if rows else ()
+        return [line.promises[row] for row, lacks in zip(rows, still, strict=True) if lacks]
 
     def _still_waits(self, job: int) -> bool:
         view = self._ssn.job(job)
@@ -294,6 +295,13 @@ class Reservation(Plugin, name="reservation"):
 def _waiting(ssn: PluginSession) -> Mask:
     """Mark the jobs that have fewer tasks on nodes than they need to start (n,)."""
     jobs = ssn.snapshot.jobs
-    ready = jobs.counts[[*_HOLDING, int(Status.SUCCEEDED)]].sum(axis=0)
-    waits: Mask = (jobs.counts[PENDING] > 0) & (ready < np.maximum(jobs.min_member, 1))
+    waits: Mask = (jobs.counts[PENDING] > 0) & _lacking(ssn)
     return waits
+
+
+def _lacking(ssn: PluginSession) -> Mask:
+    """Mark the jobs that have fewer tasks on nodes at this moment than they need (n,)."""
+    jobs = ssn.snapshot.jobs
+    ready = jobs.counts[[*_HOLDING, int(Status.SUCCEEDED)]].sum(axis=0)
+    lacks: Mask = ready < np.maximum(jobs.min_member, 1)
+    return lacks

@@ -155,7 +155,8 @@ class Shortcuts:
         entries = [entry for tier in tiers for entry in tier]
         evicts = any(ACTIONS[name].evicts for name in actions) or bool(_offering("victims", tiers))
         assumed = [_assumed(entry, evicts=evicts) for entry in entries]
-        assumed += [_UNKNOWN] * ("shuffle" in actions)  # plugins name its victims as they like
+        # plugins name the victims of shuffle as they like; consolidate remembers its own
+        assumed += [_UNKNOWN] * bool({"shuffle", "consolidate"} & set(actions))
         all_jobs = any(each.all_jobs for each in assumed)
         timed = any(each.timed and not each.foretold for each in assumed)
         lasts = not (timed or all_jobs or any(each.forgets for each in assumed))

@@ -9,6 +9,7 @@ import math
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -124,7 +125,8 @@ class Future:
         """How long jobs run of which nobody states it."""
         self._known: tuple[int, RunEnds, Room] | None = None
         self._demands: dict[int, Demand] = {}
-        self._nodes_decide: bool | None = None
+        self._kinds: dict[Hashable, Demand] = {}
+        """What one pod of each kind takes."""
 
     def seconds(self, jobs: IndexArray) -> list[float]:
         """Return how long jobs (rows) run at most."""
@@ -219,32 +221,30 @@ class Future:
         rows = state.tasks_to_allocate(job)
         found = view.ready + view.waiting + view.pending_best_effort
         n = min(max(view.min_member - found, 1), len(rows))
-        kinds = {state.placing.class_key(Task(snapshot, row)) for row in rows}
+        kinds = set(snapshot.tasks.shape[rows].tolist())
+        if len(kinds) > 1 or state.placing.varying:
+            kinds = {state.placing.class_key(Task(snapshot, row)) for row in rows}
         if len(kinds) != 1:
             amounts = snapshot.sum_requests(rows if n == len(rows) else [])
             return Demand(None, 1, amounts, None, plain=False)
-        task = Task(snapshot, rows[0])
-        allowed = _allowed(state.placing.fit(task))
-        kind: Hashable = next(iter(kinds))
-        plain = self._is_plain(job, task, allowed)
-        return Demand(kind, n, task.request[:, 0], allowed, plain=plain)
+        task, kind = Task(snapshot, rows[0]), kinds.pop()
+        if kind not in self._kinds:
+            allowed = _allowed(state.placing.fit(task))
+            self._kinds[kind] = Demand(kind, 1, task.request[:, 0], allowed, self._is_plain(task))
+        one = self._kinds[kind]
+        plain = one.plain and not state.topology.needs_search(job)
+        return replace(one, count=n, plain=plain)
 
-    def _is_plain(self, job: int, task: Task, allowed: Mask | None) -> bool:
-        state = self._state
-        if self._nodes_decide is None:
-            asked = (Plugin.allocatable, Plugin.overused)
-            self._nodes_decide = not any(state.hooks.bound(hook) for hook in asked)
-        nodes = state.snapshot.nodes
-        pods = nodes.allocatable[PODS, : nodes.n]
+    def _is_plain(self, task: Task) -> bool:
+        """Return whether such tasks go by amounts of nodes alone."""
+        state, nodes = self._state, self._state.snapshot.nodes
+        asked = (Plugin.allocatable, Plugin.overused)
+        if any(state.hooks.bound(hook) for hook in asked) or not state.placing.by_amounts(task):
+            return False
         wanted = task.request[:, 0] > 0
         wanted[PODS] = False
         full = (nodes.allocatable[wanted, : nodes.n] / task.request[wanted]).min(axis=0)
-        return (
-            self._nodes_decide
-            and not state.topology.needs_search(job)
-            and state.placing.by_amounts(task)
-            and bool((full <= pods if allowed is None else (full <= pods)[allowed]).all())
-        )
+        return bool((full <= nodes.allocatable[PODS, : nodes.n]).all())
 
 
 def _allowed(fit: Fit) -> Mask | None:

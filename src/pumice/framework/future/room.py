@@ -1,6 +1,6 @@
 """Room over time: what pods leave when they end, less what is promised by then."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -33,15 +33,15 @@ class Room:
         self, demand: Demand, seconds: float, promises: Sequence[Promise], after: float
     ) -> float:
         """Return the first time from ``after`` on at which a job may fit for so long."""
-        points = self._points(promises, after)
+        taken = _Taken(promises)
+        points = self._points(taken, after)
         fits = np.ones(len(points), dtype=bool)
         if demand.kind is not None:
-            taken = _taken(points, ((p, p.demand.count) for p in promises if _same(p, demand)))
-            fits &= self._slots_at(demand, points) - taken >= demand.count
-        pool, wanted = self._pool_at(points), demand.amounts
-        for row in np.flatnonzero(wanted > 0).tolist():
-            taken = _taken(points, ((p, float(p.demand.amounts[row])) for p in promises))
-            fits &= wanted[row] - (pool[row] - taken) < STEP
+            fits &= self._slots_at(demand, points) - taken.pods(demand, points) >= demand.count
+        if not (demand.plain and taken.is_all(demand)):
+            pool, wanted = self._pool_at(points), demand.amounts
+            for row in np.flatnonzero(wanted > 0).tolist():
+                fits &= wanted[row] - (pool[row] - taken.amount(row, points)) < STEP
         closed = np.append(points[~fits], np.inf)
         free_until = closed[np.searchsorted(closed, points)]
         starts = np.flatnonzero(free_until >= points + seconds)
@@ -49,38 +49,35 @@ class Room:
 
     def next_after(self, moment: float, promises: Sequence[Promise]) -> float:
         """Return the next time at which room appears; infinite if none does."""
-        points = self._points(promises, moment)
+        points = self._points(_Taken(promises), moment)
         return float(points[1]) if len(points) > 1 else np.inf
 
     def short_for(self, promises: Sequence[Promise]) -> Promise | None:
         """Return the first promise that cannot be kept any more for want of room."""
         if not promises:
             return None
-        points = self._points(promises, self._ends.now)
+        taken = _Taken(promises)
+        points = self._points(taken, self._ends.now)
         short = np.zeros(len(points), dtype=bool)
-        for demand in {
-            p.demand.kind: p.demand for p in promises if p.demand.kind is not None
-        }.values():
-            taken = _taken(points, ((p, p.demand.count) for p in promises if _same(p, demand)))
-            short |= (taken > 0) & (self._slots_at(demand, points) < taken)
-        pool = self._pool_at(points)
-        for row in np.flatnonzero(sum(p.demand.amounts for p in promises)).tolist():
-            taken = _taken(points, ((p, float(p.demand.amounts[row])) for p in promises))
-            short |= (taken > 0) & (taken - pool[row] >= STEP)
+        demands = {p.demand.kind: p.demand for p in promises if p.demand.kind is not None}
+        for demand in demands.values():
+            pods = taken.pods(demand, points)
+            short |= (pods > 0) & (self._slots_at(demand, points) < pods)
+        if not (promises[0].demand.plain and taken.is_all(promises[0].demand)):
+            pool = self._pool_at(points)
+            for row in np.flatnonzero(taken.amounts.any(axis=1)).tolist():
+                amount = taken.amount(row, points)
+                short |= (amount > 0) & (amount - pool[row] >= STEP)
         if not short.any():
             return None
         at = points[np.argmax(short)]
         active = (each for each in promises if each.start <= at < each.end)
         return next(active, promises[0])
 
-    def _points(self, promises: Iterable[Promise], after: float) -> Column:
+    def _points(self, taken: "_Taken", after: float) -> Column:
         """Return the times from ``after`` on at which room changes, in order."""
-        times = self._times
-        times = times[np.searchsorted(times, after, side="right") :]
-        more = [t for p in promises for t in (p.start, p.end) if after < t < np.inf]
-        if more:
-            times = np.union1d(times, more)
-        return np.concatenate([[after], times])
+        times = np.concatenate([[after], self._times, taken.starts, taken.ends])
+        return np.unique(times[(times >= after) & (times < np.inf)])
 
     def _slots_at(self, demand: Demand, points: Column) -> Column:
         """Return for how many pods of a kind nodes have room at some times."""
@@ -128,10 +125,6 @@ class Room:
         return self._pool[:, np.searchsorted(self._ends.times, points, side="right")]
 
 
-def _same(promise: Promise, demand: Demand) -> bool:
-    return promise.demand.kind == demand.kind
-
-
 def _pods(idle: Column, need: Column) -> Column:
     """Return how many pods fit into idle amounts (R, n), one after the other (n,)."""
     if not len(need):
@@ -139,10 +132,34 @@ def _pods(idle: Column, need: Column) -> Column:
     return np.maximum(np.ceil((idle + STEP) / need).min(axis=0) - 1, 0)
 
 
-def _taken(points: Column, amounts: Iterable[tuple[Promise, float]]) -> Column:
-    """Add up what promises take at some times."""
-    steps = np.zeros(len(points) + 1)
-    for promise, amount in amounts:
-        steps[np.searchsorted(points, promise.start)] += amount
-        steps[np.searchsorted(points, promise.end)] -= amount
-    return np.cumsum(steps[:-1])
+class _Taken:
+    """What promises take over time."""
+
+    def __init__(self, promises: Sequence[Promise]) -> None:
+        self.starts = np.array([each.start for each in promises])
+        self.ends = np.array([each.end for each in promises])
+        self._promises = promises
+
+    @cached_property
+    def amounts(self) -> Column:
+        """What each takes (R, n)."""
+        return np.stack([each.demand.amounts for each in self._promises], axis=1)
+
+    def is_all(self, demand: Demand) -> bool:
+        """Return whether all are of one kind."""
+        return all(each.demand.kind == demand.kind for each in self._promises)
+
+    def pods(self, demand: Demand, points: Column) -> Column:
+        """Return how many pods of a kind are promised places at some times."""
+        counts = [p.demand.count * (p.demand.kind == demand.kind) for p in self._promises]
+        return self._over(points, np.array(counts, dtype=np.float64))
+
+    def amount(self, row: int, points: Column) -> Column:
+        """Return how much of a resource is promised at some times."""
+        return self._over(points, self.amounts[row]) if self._promises else np.zeros(len(points))
+
+    def _over(self, points: Column, each: Column) -> Column:
+        steps = np.zeros(len(points) + 1)
+        np.add.at(steps, np.searchsorted(points, self.starts), each)
+        np.subtract.at(steps, np.searchsorted(points, self.ends), each)
+        return np.cumsum(steps[:-1])
