@@ -253,9 +253,7 @@ class Timeline:
         if world.of_kind(RESOURCE_QUOTA):
             self.plane.limit_pods(PodQuotas(self.cluster, demands=world.knows_defaults))
         self._groups = self.cluster.tables.table(POD_GROUP)
-        self._queues = self.cluster.tables.table(QUEUE)
         self._may_end = default_s is not None or any(map(_tells_others, objects.timed))
-        """Whether pods that state no estimate of their own may end."""
         self.stuck: dict[str, float] = {}
         """Pods that should have gone by now and stay, each with the seconds since then."""
         self._stuck_uids: set[str] = set()
@@ -483,7 +481,7 @@ class Timeline:
             return
         yield group["metadata"].get("annotations")
         name = (group.get("spec") or {}).get("queue") or DEFAULT_QUEUE
-        queue = self._queues.find("", name)
+        queue = self.cluster.tables.table(QUEUE).find("", name)
         yield None if queue is None else queue["metadata"].get("annotations")
 
     def _waits(self, pod: str) -> bool:
