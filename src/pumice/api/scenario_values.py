@@ -16,6 +16,7 @@ from pumice.errors import ABSENT, InputError, ScenarioError
 
 _LEAST: Final = "at least"
 _MOST: Final = "at most"
+_WORDS: Final = {_LEAST: _LEAST, _MOST: _MOST, "atLeast": _LEAST, "atMost": _MOST}
 _WITHIN: Final = re.compile(r"\s*(\d+)\s*(cycles?)?\s*")
 _BETWEEN: Final = re.compile(r"\s*(\d+)\s*\.\.\s*(\d+)\s*")
 _RANGE: Final = "a number, or {at least: N, at most: N}"
@@ -101,7 +102,7 @@ class Range:
 def is_range(value: Any) -> bool:
     """Return whether a value states how many, not which."""
     if isinstance(value, dict):
-        return bool(value) and value.keys() <= {_LEAST, _MOST}
+        return bool(value) and value.keys() <= _WORDS.keys()
     return is_count(value) or (isinstance(value, str) and _BETWEEN.fullmatch(value) is not None)
 
 
@@ -117,7 +118,8 @@ def range_from(path: Path, where: str, value: Any) -> Range:
     for words, number in value.items():
         if not is_count(number) or number < 0:
             raise problem(path, f"{where}.{words}", number, "a number")
-    return Range(value.get(_LEAST), value.get(_MOST))
+    stated = {_WORDS[words]: number for words, number in value.items()}
+    return Range(stated.get(_LEAST), stated.get(_MOST))
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,16 @@ class Within:
     def __str__(self) -> str:
         """Write it as it is stated."""
         return f"{self.seconds:g}s" if self.cycles is None else counted(self.cycles, "cycle")
+
+
+def is_span(value: Any) -> bool:
+    """Return whether a value is a number of cycles or a time."""
+    if is_count(value) or (isinstance(value, str) and _WITHIN.fullmatch(value)):
+        return True
+    try:
+        return isinstance(value, str) and parse_duration(value.replace(" ", "")) >= 0
+    except InputError:
+        return False
 
 
 def within_from(path: Path, where: str, value: Any) -> Within:
