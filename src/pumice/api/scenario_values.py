@@ -16,7 +16,6 @@ from pumice.errors import ABSENT, InputError, ScenarioError
 
 _LEAST: Final = "at least"
 _MOST: Final = "at most"
-_WORDS: Final = {_LEAST: _LEAST, _MOST: _MOST, "atLeast": _LEAST, "atMost": _MOST}
 _WITHIN: Final = re.compile(r"\s*(\d+)\s*(cycles?)?\s*")
 _BETWEEN: Final = re.compile(r"\s*(\d+)\s*\.\.\s*(\d+)\s*")
 _RANGE: Final = "a number, or {at least: N, at most: N}"
@@ -102,7 +101,7 @@ class Range:
 def is_range(value: Any) -> bool:
     """Return whether a value states how many, not which."""
     if isinstance(value, dict):
-        return bool(value) and value.keys() <= _WORDS.keys()
+        return bool(value) and value.keys() <= {_LEAST, _MOST}
     return is_count(value) or (isinstance(value, str) and _BETWEEN.fullmatch(value) is not None)
 
 
@@ -118,8 +117,7 @@ def range_from(path: Path, where: str, value: Any) -> Range:
     for words, number in value.items():
         if not is_count(number) or number < 0:
             raise problem(path, f"{where}.{words}", number, "a number")
-    stated = {_WORDS[words]: number for words, number in value.items()}
-    return Range(stated.get(_LEAST), stated.get(_MOST))
+    return Range(value.get(_LEAST), value.get(_MOST))
 
 
 @dataclass(frozen=True)
