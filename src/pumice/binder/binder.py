@@ -71,12 +71,14 @@ class Binder:
         write_conditions: bool = True,
         write_events: bool = True,
         clock: Callable[[], float] | None = None,
+        on_failure: Callable[[], None] | None = None,
     ) -> None:
         """Make one.
 
         ``known`` returns objects without asking the cluster, ``waits`` whether a pod still has
         no place.  Without ``write_conditions`` no condition shows why pods wait, without
         ``write_events`` no event tells what happened.  ``clock`` measures how long answers take.
+        ``on_failure`` is called once the result of a failed write can be drained, on any thread.
         """
         self._cluster = cluster
         self._writer: Writer = writer or DirectWriter(cluster)
@@ -85,6 +87,7 @@ class Binder:
         self._source = source
         self._write_conditions = write_conditions
         self._clock = clock or cluster.now
+        self._on_failure = on_failure
         self._binds = BindWrites(self._writer, self._known, cluster.now)
         self._reported: deque[WriteResult] = deque()
         self._underway: set[tuple[str, str, str]] = set()
@@ -212,6 +215,8 @@ class Binder:
 
         def report(error: ClusterError | None) -> None:
             append(WriteResult(what, key, uid, error, node, clock() - started))
+            if error is not None and self._on_failure is not None:
+                self._on_failure()
 
         return report
 

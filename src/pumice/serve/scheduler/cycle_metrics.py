@@ -1,5 +1,6 @@
 """What cycles and queues show as metrics."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -146,6 +147,8 @@ def _amounts(limits: QueueLimits) -> dict[str, Column]:
 
 
 _PRUNED_EACH: Final = 64  # cycles
+_COUNTED_EACH_S: Final = 1.0
+"""How often objects are counted, however short cycles are."""
 
 
 class CycleTimer(Observer):
@@ -201,6 +204,8 @@ class CycleMetrics:
         self._bad: Counter[str] = Counter()
         self._events_lost = 0
         self._cycles = 0
+        self._counted_at = -math.inf
+        self._troubles: Mapping[str, str] = {}
 
     @contextmanager
     def timed(self) -> Iterator[Observer]:
@@ -228,7 +233,9 @@ class CycleMetrics:
             metrics.task_stage("Assumed", *_waited(informer, decided.binds, cycle.at))
         self._record_writes(metrics, cycle, informer)
         self._record_jobs(metrics, cycle, informer)
-        self._record_objects(metrics, informer, troubles)
+        if troubles != self._troubles or abs(cycle.at - self._counted_at) >= _COUNTED_EACH_S:
+            self._record_objects(metrics, informer, troubles)
+            self._troubles, self._counted_at = dict(troubles), cycle.at
         lost = live.binder.events_lost
         metrics.events_lost(lost - self._events_lost)
         self._events_lost = lost
