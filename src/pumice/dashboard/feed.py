@@ -22,7 +22,6 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.dashboard.material import Material
 from pumice.diagnosis.cluster_state import titled
-from pumice.examine.limits import limits_of
 from pumice.framework.fair_shares import AccountShare
 from pumice.framework.queue_limits.limits import QueueTree
 from pumice.framework.session import Session
@@ -206,7 +205,7 @@ def _jobs(snapshot: Snapshot) -> JobColumns:
 
 def _queues(ssn: Session) -> QueueColumns:
     snapshot = ssn.snapshot
-    queues, limits, tree = snapshot.queues, limits_of(ssn), QueueTree.of(snapshot)
+    queues, limits, tree = snapshot.queues, ssn.queue_limits(), QueueTree.of(snapshot)
     n = queues.n
     allocated = tree.sum_up(queues.allocated)
     share = None if limits is None else limits.shares(tree.sum_up(queues.allocated_or_pipelined))

@@ -19,6 +19,7 @@ from pumice.framework.fit_errors import gang_message
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
+from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import QueueGates
 from pumice.framework.session_state import SessionState, StandingWarnings
 from pumice.framework.statement import Statement
@@ -104,6 +105,12 @@ class Session(SessionState):
             if plugged is not None:
                 plugged(plugin.name, when)
         self._called = ""
+
+    def queue_limits(self) -> QueueLimits | None:
+        """Return the limits of queues, stated ones before parts by weight."""
+        limits = [plugin.queue_limits(self.snapshot, self.total) for plugin in self.plugins]
+        known = [each for each in limits if each is not None]
+        return min(known, key=lambda each: each.follows_demand, default=None)
 
     # The side of plugins, see PluginSession
 

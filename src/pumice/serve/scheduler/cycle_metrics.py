@@ -14,7 +14,6 @@ from pumice.api.kinds import POD_GROUP
 from pumice.api.times import epoch
 from pumice.cache.informer import Informer
 from pumice.core.resources import CPU, MEMORY, PODS, Column, dominant_share
-from pumice.examine.limits import limits_of
 from pumice.framework.fit_errors import lacking_tasks
 from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import Reservations
@@ -59,7 +58,7 @@ class QueueMetrics(Observer):
     def _report_queues(self, ssn: Session) -> None:
         queues = ssn.snapshot.queues
         rows = np.flatnonzero(queues.listed).tolist()
-        limits = limits_of(ssn)
+        limits = ssn.queue_limits()
         if limits is not None:
             self._report_limited(ssn, limits, rows)
         present = {queues.names[row] for row in rows}
