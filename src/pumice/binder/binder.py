@@ -116,7 +116,9 @@ class Binder:
             claims = decisions.reservations.get(pod, ())
             self.bind(pod, node, decisions.annotations.get(pod, {}), claims)
         for pod in decisions.evictions:
-            self._evict(pod, decisions.evicted_by.get(pod, ""))
+            because = decisions.evicted_by.get(pod, "") or "preempt"
+            note = decisions.eviction_notes.get(pod)
+            self._evict(pod, f"{because}: {note}" if note else because)
         for claim in decisions.released_claims:
             self._binds.release(claim)
         for config_map, data in decisions.stored.items():
@@ -220,13 +222,13 @@ class Binder:
 
         return report
 
-    def _evict(self, pod: str, action: str) -> None:
+    def _evict(self, pod: str, because: str) -> None:
         namespace, _, name = pod.partition("/")
         known = self._known("Pod", pod)
         if not isinstance(known, Pod):
             return
         reason = f"{self._source}: preempting to accommodate a higher priority pod"
-        self._evicted[pod] = known, action or "preempt"
+        self._evicted[pod] = known, because
         arguments = {
             "namespace": namespace,
             "pod": name,
