@@ -56,19 +56,23 @@ class BoundTimes:
     created_at: dict[str, float] = field(default_factory=dict)
     version: str = ""
     """The last version of the watch that was seen."""
+    last_created_at: float = 0.0
+    """The moment at which a pod was last seen to be created."""
     last_bound_at: float = 0.0
     """The moment at which a pod was last seen to be bound."""
     _watch: "Future[None] | None" = None
 
     @classmethod
     @contextmanager
-    def followed(cls, installation: Installation, namespace: str) -> Iterator["BoundTimes"]:
+    def followed(
+        cls, installation: Installation, namespace: str, gather_s: float = _GATHER_S
+    ) -> Iterator["BoundTimes"]:
         """Follow the pods of a namespace that are created from now on.
 
         In a thread of its own that reads what has gathered, so that it takes little of the machine
-        that is measured.
+        that is measured; what happens within ``gather_s`` counts as having happened at once.
         """
-        times, begun, thread = cls(), threading.Event(), LoopThread("bound-times", _GATHER_S)
+        times, begun, thread = cls(), threading.Event(), LoopThread("bound-times", gather_s)
         following = asyncio.run_coroutine_threadsafe(
             times._follow(installation, namespace, begun), thread.start()
         )
@@ -101,6 +105,7 @@ class BoundTimes:
         name, self.version = step.object.metadata.name, step.object.metadata.resource_version
         if step.type == "ADDED":
             self.created_at.setdefault(name, now)
+            self.last_created_at = now
         elif step.type == "DELETED":
             self.created_at.pop(name, None)
         if step.object.spec.node_name and name in self.created_at:

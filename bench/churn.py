@@ -13,8 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from bench.bound_times import CONNECTIONS, GANG, BoundTimes
-from bench.control_plane import Cluster, Installation, groups_path, pods_path, run
-from tests.e2e_kube.controlplane.plane import ControlPlane
+from bench.control_plane import Cluster, Installation, calls, groups_path, pods_path, run
 from tests.e2e_kube.servers import Server
 
 NAMESPACE: Final = "churn"
@@ -109,19 +108,13 @@ async def measure(given: argparse.Namespace, installation: Installation) -> str:
     async with installation.connect(CONNECTIONS) as admin:
         await admin.create_nodes(given.nodes)
         server = installation.start_ready_scheduler()
-        before = _calls(plane)
+        before = calls(plane)
         with BoundTimes.followed(installation, NAMESPACE) as times:
             churn = Churn(admin, server, times, given.pods, given.rate)
             await churn.run(given.minutes)
-        calls = _calls(plane) - before
+        called = calls(plane) - before
         installation.servers.stop(server)
-        return table(churn, times, calls)
-
-
-def _calls(plane: ControlPlane) -> int:
-    """Count the requests of the scheduler so far: no other client is in the audit log."""
-    with plane.audit_log.open("rb") as lines:
-        return sum(1 for _ in lines)
+        return table(churn, times, called)
 
 
 def main() -> None:

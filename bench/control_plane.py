@@ -10,7 +10,7 @@ import shutil
 import ssl
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,13 +42,13 @@ class Installation:
     kubectl: Kubectl
     servers: Servers
 
-    def start_scheduler(self) -> Server:
+    def start_scheduler(self, flags: Mapping[str, str] | None = None) -> Server:
         """Start a scheduler whose rate of requests is not limited; it may not be ready yet."""
-        return self.servers.start("scheduler", _FAST)
+        return self.servers.start("scheduler", {**_FAST, **(flags or {})})
 
-    def start_ready_scheduler(self) -> Server:
+    def start_ready_scheduler(self, flags: Mapping[str, str] | None = None) -> Server:
         """Start a scheduler, and wait until it is ready."""
-        server = self.start_scheduler()
+        server = self.start_scheduler(flags)
         server.process.wait_until(server.ready, _START_S)
         return server
 
@@ -159,6 +159,12 @@ def run(
         plane.stop()
     shutil.rmtree(directory)
     return result
+
+
+def calls(plane: ControlPlane) -> int:
+    """Count the requests of the scheduler so far: no other client is in the audit log."""
+    with plane.audit_log.open("rb") as lines:
+        return sum(1 for _ in lines)
 
 
 @contextmanager

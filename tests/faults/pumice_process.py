@@ -59,11 +59,15 @@ def simulated(simulation: Simulation) -> Iterator[None]:
             leave(simulation)
 
 
-def options(conf: str, parts: str, period_s: float) -> ProcessOptions:
+def options(conf: str, parts: str, period_s: float, cycle: str = "event") -> ProcessOptions:
     """Return the options of a process: "all", "scheduler" or "controllers"."""
     common: dict[str, Any] = {"master": _ADDRESS}
     scheduler = SchedulerOptions(
-        **common, scheduler_conf=conf, schedule_period_s=period_s, cache_dumper=False
+        **common,
+        scheduler_conf=conf,
+        schedule_period_s=period_s,
+        cycle=cycle,
+        cache_dumper=False,
     )
     controllers = ControllerOptions(
         **common, kube_api_qps=2000.0, kube_api_burst=2000, leader_elect_resource_name="volcano"

@@ -91,6 +91,7 @@ class World:
         self._ended: set[str] = set()
         self._upheaval = Upheaval(self, seed)
         self._wanted = self._replicas()
+        self._rhythm = Chance(seed, 6).one_of(["event", "period"])
         self._looked_at = -1
         self._left = ""
 
@@ -236,7 +237,7 @@ class World:
 
     def _start(self, parts: str) -> None:
         self._lives += 1
-        given = options(conf_file(self.work.conf), parts, 1.0)
+        given = options(conf_file(self.work.conf), parts, 1.0, self._rhythm)
         name = f"{parts}-{self._lives}"
         chance = Chance(self.seed, 100 + self._lives)
         process = PumiceProcess(self.simulation, name, given, chance)

@@ -6,7 +6,7 @@ They are listed here by name and loaded on use, as plugins are: a configuration 
 from pumice.framework.session import Action
 
 _PLACING = ("enqueue", "allocate", "backfill")
-_EVICTING = ("preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim")
+_EVICTING = ("preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim", "consolidate")
 
 ACTIONS: dict[str, Action] = {
     name: Action(f"{__name__}.{name}:{name}", evicts=name in _EVICTING)

@@ -43,19 +43,23 @@ class Preemption(Evictor):
     """One run of preempt: the best-scored node that can be made to hold the task."""
 
     def __init__(self, ssn: Session) -> None:
-        super().__init__(ssn, "preempt", Plugin.preemptable, (Status.RUNNING, Status.BOUND))
         arguments = arguments_of(ssn.action_arguments, "preempt", PreemptArguments)
+        states = (Status.RUNNING, Status.BOUND)
+        super().__init__(ssn, "preempt", Plugin.preemptable, states, arguments)
         self._remember = arguments.remember_errors
         self._refused: dict[tuple[int, int], Mask] = {}
         guards = ssn.hooks.bound(Plugin.allocatable)
         self._adds_up = all(plugin.foreseeable for plugin, _ in guards) and not any(
             shape.coarse for shape in ssn.snapshot.shapes
         )
-        self._dry_run = DryRun(ssn, self._candidates) if arguments.by_dry_run else None
+        by_dry_run = arguments.by_dry_run and self._minimal is None
+        self._dry_run = DryRun(ssn, self._candidates) if by_dry_run else None
 
     def within_job(self, job: int) -> None:
         """Evict less important tasks of the job itself; each success is committed by itself."""
         ssn = self._ssn
+        if self._minimal is not None:  # no job evicts its own tasks
+            return
         for row in ssn.ordering.sort_tasks(ssn.pending_tasks(job)):
             task = Task(self._snapshot, row)
             stmt = ssn.statement()

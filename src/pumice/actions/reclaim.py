@@ -3,6 +3,7 @@
 from pumice.core.resources import Mask, fits_one
 from pumice.core.status import Status
 from pumice.core.views import Task
+from pumice.framework.arguments import ReclaimArguments, arguments_of
 from pumice.framework.eviction.candidates import Scope
 from pumice.framework.eviction.evictor import Evictor
 from pumice.framework.placing import vetoed
@@ -32,13 +33,16 @@ class Reclamation(Evictor):
     """One run of reclaim: the first node, in list order, that can be made to hold the task."""
 
     def __init__(self, ssn: Session) -> None:
-        super().__init__(ssn, "reclaim", Plugin.reclaimable, (Status.RUNNING,))
+        arguments = arguments_of(ssn.action_arguments, "reclaim", ReclaimArguments)
+        super().__init__(ssn, "reclaim", Plugin.reclaimable, (Status.RUNNING,), arguments)
 
     def _scope(self, task: Task) -> Scope:
         return self._candidates.of_other_queues(task.queue)
 
     def _may_evict(self, task: Task) -> bool:
         if task.pod.spec.preemption_policy == "Never":
+            return False
+        if self._minimal is not None and not self._minimal.is_owed(task):
             return False
         return bool(self._ssn.policy.preemptive(task.queue, task.request[:, 0]))
 

@@ -30,6 +30,8 @@ class Evict(msgspec.Struct, frozen=True):
     pod: str
     action: str
     beneficiary: str = ""
+    note: str = ""
+    """What its event says besides."""
 
 
 class Annotate(msgspec.Struct, frozen=True):
@@ -209,6 +211,8 @@ class Decisions(msgspec.Struct):
     """Evicted pod to the action that wants its room."""
     beneficiaries: dict[str, str] = msgspec.field(default_factory=dict)
     """Evicted pod to the pod or job that its room is for; absent if it is for none."""
+    eviction_notes: dict[str, str] = msgspec.field(default_factory=dict)
+    """Evicted pod to what its event says besides."""
     pipelined: dict[str, str] = msgspec.field(default_factory=dict)
     """Pod to node for tasks that wait for a node to become free."""
     opened_gates: list[str] = msgspec.field(default_factory=list)

@@ -71,12 +71,14 @@ class Binder:
         write_conditions: bool = True,
         write_events: bool = True,
         clock: Callable[[], float] | None = None,
+        on_failure: Callable[[], None] | None = None,
     ) -> None:
         """Make one.
 
         ``known`` returns objects without asking the cluster, ``waits`` whether a pod still has
         no place.  Without ``write_conditions`` no condition shows why pods wait, without
         ``write_events`` no event tells what happened.  ``clock`` measures how long answers take.
+        ``on_failure`` is called once the result of a failed write can be drained, on any thread.
         """
         self._cluster = cluster
         self._writer: Writer = writer or DirectWriter(cluster)
@@ -85,6 +87,7 @@ class Binder:
         self._source = source
         self._write_conditions = write_conditions
         self._clock = clock or cluster.now
+        self._on_failure = on_failure
         self._binds = BindWrites(self._writer, self._known, cluster.now)
         self._reported: deque[WriteResult] = deque()
         self._underway: set[tuple[str, str, str]] = set()
@@ -113,7 +116,9 @@ class Binder:
             claims = decisions.reservations.get(pod, ())
             self.bind(pod, node, decisions.annotations.get(pod, {}), claims)
         for pod in decisions.evictions:
-            self._evict(pod, decisions.evicted_by.get(pod, ""))
+            because = decisions.evicted_by.get(pod, "") or "preempt"
+            note = decisions.eviction_notes.get(pod)
+            self._evict(pod, f"{because}: {note}" if note else because)
         for claim in decisions.released_claims:
             self._binds.release(claim)
         for config_map, data in decisions.stored.items():
@@ -212,16 +217,18 @@ class Binder:
 
         def report(error: ClusterError | None) -> None:
             append(WriteResult(what, key, uid, error, node, clock() - started))
+            if error is not None and self._on_failure is not None:
+                self._on_failure()
 
         return report
 
-    def _evict(self, pod: str, action: str) -> None:
+    def _evict(self, pod: str, because: str) -> None:
         namespace, _, name = pod.partition("/")
         known = self._known("Pod", pod)
         if not isinstance(known, Pod):
             return
         reason = f"{self._source}: preempting to accommodate a higher priority pod"
-        self._evicted[pod] = known, action or "preempt"
+        self._evicted[pod] = known, because
         arguments = {
             "namespace": namespace,
             "pod": name,

@@ -25,6 +25,7 @@ from pumice.api.pods import Pod
 from pumice.cache.assume import Assumptions
 from pumice.cache.identity import key_of, keyed
 from pumice.cache.ingest import Ingest
+from pumice.cache.news import News
 from pumice.cache.partial_pod import is_partial, partial_pod
 from pumice.cluster.base import Cluster, Event
 from pumice.core.snapshot import Snapshot
@@ -37,8 +38,8 @@ _STRANGE_RESOURCES: Final = 256
 """How many resources that no object offers may be requested; each is a row in every table."""
 _AT_HAND: Final = 256
 """How many objects are read before they are shown: so many stay in the processor's cache."""
-_PATIENCE: Final = 600
-"""After how many syncs it is checked whether such resources are still requested."""
+_PATIENCE_S: Final = 600.0
+"""After how long it is checked whether such resources are still requested."""
 
 
 class ObjectReader:
@@ -101,7 +102,8 @@ class Informer:
         self._bad: dict[str, dict[str, str]] = {kind: {} for kind in self._since}
         """Versions of skipped objects, so that each is reported once."""
         self._loaded = self._torn = False
-        self._age = 0
+        self._made_at = cluster.now()
+        self._news = News()
 
     def sync(self) -> int:
         """Apply what changed since the last time; return the number of changes."""
@@ -115,7 +117,6 @@ class Informer:
                 changes += self._relist(kind)
             except NotFoundError:  # a cluster without this kind
                 continue
-        self._age += 1
         if self._is_littered():
             self._start_anew()
         self.settle()
@@ -128,7 +129,8 @@ class Informer:
         self._ingest.settle()
 
     def _is_littered(self) -> bool:
-        if self.snapshot.resources.refused and self._age > _PATIENCE:
+        age_s = self._cluster.now() - self._made_at
+        if self.snapshot.resources.refused and age_s > _PATIENCE_S:
             return True
         return self._ingest.litter > max(_LITTER, 3 * len(self.snapshot.tasks.row_of))
 
@@ -136,6 +138,11 @@ class Informer:
     def snapshot(self) -> Snapshot:
         """The snapshot that is kept in step."""
         return self._ingest.snapshot
+
+    def take_news(self) -> News:
+        """Return the changes that may let something start, since the last call."""
+        news, self._news = self._news, News()
+        return news
 
     def known(self, kind: str, key: str) -> KubeObject | None:
         """Return an object as last received from the cluster."""
@@ -265,14 +272,14 @@ class Informer:
                     self._known[kind] |= things
                     self._show_many(kind, things)
         self.settle()
-        self._loaded = True
+        self._loaded = self._news.others = True
         return sum(self.counts().values())
 
     def _start_anew(self) -> None:
         """Load all that is known into an empty snapshot, so that memory follows the cluster."""
         self._ingest = self._ingest.anew()
         self._torn = False
-        self._age = 0
+        self._made_at = self._cluster.now()
         with self._ingest.counting_once():
             for kind, things in self._known.items():
                 self._show_many(kind, things)
@@ -306,6 +313,8 @@ class Informer:
             return
         known = self._known[kind].get(key)
         self._known[kind][key] = thing
+        is_own = kind == "Pod" and self._assumed.waits_for(key, thing.metadata.uid, "bound")
+        self._news.add(key, known, thing, is_own=is_own)
         if (
             isinstance(thing, Pod)
             and thing.spec.resource_claims
@@ -353,6 +362,7 @@ class Informer:
         self._bad[kind].pop(key, None)
         known = self._known[kind].pop(key, None)
         if known is not None:
+            self._news.add(key, known, None)
             if not self._torn:
                 self._ingest.delete(known)
             if kind == "Pod":

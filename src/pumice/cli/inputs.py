@@ -11,7 +11,7 @@ import click
 
 from pumice.api.text_files import shown_name
 from pumice.cli.connect import ConnectOptions, connect, trouble
-from pumice.cli.options import ClusterInput, PluginSources, time_of
+from pumice.cli.options import ClusterInput, PluginSources, moment_of
 from pumice.cli.terminal import echo
 from pumice.errors import ClusterError, ConfError, InputError, ScenarioError, ServiceError, Words
 from pumice.garbage_collection import reading
@@ -41,7 +41,7 @@ def read_world(
     from pumice.framework.registry import load_plugins
     from pumice.scenarios.suspicious_objects import mistakes
 
-    files, conf, at = source.files, source.conf, time_of(source.now)
+    files, conf, at = source.files, source.conf, moment_of(source.now, source.files)
     if files:
         with reading():
             world = load_world(files, conf, at)
@@ -140,7 +140,7 @@ def read_scenario(
         InputError: a file cannot be read or used.
     """
     with reading():
-        return _read(files, conf, time_of(now))
+        return _read(files, conf, moment_of(now, files))
 
 
 def _read(files: Sequence[Path], conf: Path | None, at: float | None) -> Scenario:

@@ -4,7 +4,7 @@ Help, completion and mistyped words are answered at once: a command's file impor
 is light, and inside its functions what decides, serves or draws.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -41,9 +41,11 @@ def _files_option(name: str, text: str) -> Callable[[_F], _F]:
     )
 
 
-def _now_option(default: str) -> Callable[[_F], _F]:
+def now_option(default: str) -> Callable[[_F], _F]:
+    """Make the option for the time of a cluster."""
     text = f"The time to decide at, RFC 3339.  [default: that of the {default}, or the latest in "
-    return click.option("--now", metavar="TIME", help=f"{text}the files]")
+    more = " Of a record, the moment to open: 03:10, -2h and dates in UTC, too."
+    return click.option("--now", "--at", "now", metavar="TIME", help=f"{text}the files]{more}")
 
 
 def conf_option(
@@ -81,10 +83,10 @@ cluster_options: Final = together(
 )
 _FILES: Final = _files_option(
     "files",
-    "Output of 'kubectl get … -o yaml', manifests, a scenario or a snapshot; a file or a "
+    "Output of 'kubectl get … -o yaml', manifests, a scenario, a snapshot or a record; a file or a "
     "folder, may be given several times; - reads the input.  [default: the running cluster]",
 )
-_NOW: Final = _now_option("cluster")
+_NOW: Final = now_option("cluster")
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ manifest_options: Final = together(
         "times; - reads the input.",
     ),
     conf_option(default="that of the scenario or of a ConfigMap among the files"),
-    _now_option("scenario"),
+    now_option("scenario"),
 )
 """Manifests, their configuration and the time."""
 
@@ -134,6 +136,23 @@ def time_of(text: str | None, option: str = "--now") -> float | None:
     """
     with value_of(option):
         return epoch(text) if text else None
+
+
+def moment_of(text: str | None, files: Sequence[Path]) -> float | None:
+    """Read the time that an option names; of a record among the files it may be relative.
+
+    Raises:
+        InputError: it is no time.
+    """
+    from pumice.record.segments import is_record
+
+    records = [file for file in files if is_record(file)]
+    if not text or not records:
+        return time_of(text)
+    from pumice.record.history import History
+
+    with value_of("--at"):
+        return History(records[0]).time(text)
 
 
 # Plugins of the user's own

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,14 +22,13 @@ from pumice.cli.options import (
     output_option,
     plugin_option,
 )
-from pumice.cli.printing import Row, print_data, print_summary
-from pumice.cli.terminal import echo
+from pumice.cli.test_results import print_failure, print_mutants, sum_up
 
 if TYPE_CHECKING:
-    from pumice.scenarios.runner import CaseResult
+    from pumice.scenarios.compare import CompareOptions
+    from pumice.scenarios.runner import CaseResult, ScenarioFile, SchedulerFactory
 
 
-_SHOWN_DIFFERENCES = 10
 _APART = ".scenario"
 """Ends the names of scenarios that only make sense with a plugin of their own."""
 
@@ -53,6 +53,12 @@ _APART = ".scenario"
 @click.option("--nominated", is_flag=True, help="Also compare nominated nodes.")
 @click.option("-k", "substring", metavar="SUBSTRING", default="", help="Only paths with this text.")
 @click.option("-x", "stop_early", is_flag=True, help="Stop at the first failure.")
+@click.option(
+    "--mutate",
+    is_flag=True,
+    help="Change one line of the configuration at a time; list changes that no test notices.",
+)
+@click.option("--watch", is_flag=True, help="Run again whenever a file changes, until Ctrl-C.")
 @plugin_option
 @output_option
 @click.pass_context
@@ -70,6 +76,8 @@ def test(
     nominated: bool,
     substring: str,
     stop_early: bool,
+    mutate: bool,
+    watch: bool,
     plugins: PluginSources,
     output: str,
 ) -> None:
@@ -77,38 +85,122 @@ def test(
 
     Plain manifests are one case with --expect.
     """
-    from pumice.scenarios import runner
     from pumice.scenarios.compare import CompareOptions
+    from pumice.scenarios.runner import default_scheduler
 
     given = (*paths, *more_files)
+    _refuse(given, now=now, expect=expect, repeated=mutate or watch, watch=watch)
+    run = _Run(
+        given=given,
+        substring=substring,
+        conf=conf,
+        now=now,
+        expect=expect,
+        junit=junit,
+        jobs=1 if STDIN in given else jobs,
+        stop_early=stop_early,
+        output=output,
+        make_scheduler=partial(default_scheduler, plugins=plugins),
+        options=CompareOptions(messages=messages, nominated=nominated),
+    )
+    if watch:
+        from pumice.cli.watching import run_on_changes
+
+        also = [Path(each) for each in (conf, *plugins) if each]
+        run_on_changes(run.mutated if mutate else run.once, [*given, *also])
+    ctx.exit(run.mutated() if mutate else run.once())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """What is to be run, and how."""
+
+    given: tuple[Path, ...]
+    substring: str
+    conf: Path | None
+    now: str | None
+    expect: Path | None
+    junit: Path | None
+    jobs: int | None
+    stop_early: bool
+    output: str
+    make_scheduler: SchedulerFactory
+    options: CompareOptions
+
+    def _files(self) -> list[ScenarioFile]:
+        from pumice.scenarios.runner import find_scenarios
+
+        return find_scenarios(self.given, self.substring, self.conf)
+
+    def once(self) -> int:
+        """Run all, print the results and return the exit code."""
+        from pumice.scenarios import runner
+
+        files: list[ScenarioFile] = []
+        if self.expect is not None:
+            scenario = read_scenario(self.given, self.conf, self.now)
+            scenario = with_expectations(scenario, self.expect)
+            one = runner.run_scenario(scenario, self.make_scheduler, self.options)
+            cases = (each for each in (one,))
+        else:
+            files = self._files()
+            cases = runner.run_files(
+                files,
+                make_scheduler=self.make_scheduler,
+                options=self.options,
+                jobs=self.jobs,
+                stop_early=self.stop_early,
+            )
+        results = _printed(cases, self.output)
+        if self.junit is not None:
+            runner.write_junit(results, self.junit)
+        apart = _apart(self.given, self.substring)
+        if not results:
+            raise _nothing_found(self.given, self.substring, apart)
+        others = {each.path for each in files} - {each.path for each in results}
+        return sum_up(results, 0 if self.stop_early else len(others), apart, self.output)
+
+    def mutated(self) -> int:
+        """Print which changes of the configurations no test notices; return the exit code."""
+        from pumice.scenarios.mutating import mutation_results
+
+        found = mutation_results(
+            self._files(),
+            make_scheduler=self.make_scheduler,
+            options=self.options,
+            jobs=self.jobs,
+        )
+        return print_mutants(found, self.output)
+
+
+def _refuse(
+    given: Sequence[Path],
+    *,
+    now: str | None,
+    expect: Path | None,
+    repeated: bool,
+    watch: bool,
+) -> None:
+    """Refuse options that make no sense together."""
     if not given:
         raise click.UsageError("name scenarios, a folder of them or - for the input")
     if now is not None and expect is None:
         raise click.UsageError("--now needs --expect; a scenario states its own time")
-    make_scheduler = partial(runner.default_scheduler, plugins=plugins)
-    options = CompareOptions(messages=messages, nominated=nominated)
-    files = [] if expect else runner.find_scenarios(given, substring, conf)
-    results: list[CaseResult] = []
-    if expect is not None:
-        scenario = with_expectations(read_scenario(given, conf, now), expect)
-        cases = (runner.run_scenario(scenario, make_scheduler, options) for _ in (scenario,))
-    else:
-        jobs = 1 if STDIN in given else jobs
-        cases = runner.run_files(
-            files, make_scheduler=make_scheduler, options=options, jobs=jobs, stop_early=stop_early
-        )
+    if expect is not None and repeated:
+        raise click.UsageError("--mutate and --watch take scenarios, not --expect")
+    if watch and STDIN in given:
+        raise click.UsageError("--watch takes files, not the input")
+
+
+def _printed(cases: Generator[CaseResult, None, None], output: str) -> list[CaseResult]:
+    """Collect the results, and print failures as they come."""
+    results = []
     with closing(cases):  # so that Ctrl-C ends the workers
         for result in cases:
             results.append(result)
             if output == "table":  # data for programs comes in the end, whole
-                _print_failure(result)
-    if junit is not None:
-        runner.write_junit(results, junit)
-    skipped = 0 if stop_early or expect else len(files) - len(results)
-    apart = _apart(given, substring)
-    if not results:
-        raise _nothing_found(given, substring, apart)
-    ctx.exit(_sum_up(results, skipped, apart, output))
+                print_failure(result)
+    return results
 
 
 def _nothing_found(given: Sequence[Path], substring: str, apart: str) -> click.UsageError:
@@ -127,86 +219,3 @@ def _apart(given: Sequence[Path], substring: str) -> str:
     files = counted(len(found), f"{_APART} file")
     shown = first_of([str(one) for one in sorted(found)], 2)
     return f"{files} not run: {shown}; name one, with its --plugin"
-
-
-def _sum_up(results: list[CaseResult], skipped: int, apart: str, output: str) -> int:
-    """Print the results; return the exit code, 2 if nothing could be run."""
-    passed, failed, errors = _counts(results)
-    if output == "table":
-        print_summary(_by_folder(results))
-    else:
-        print_data(_to_data(results), output)
-    if skipped:
-        echo(f"{skipped} other files in these folders are not scenarios", err=True)
-    if output == "table":
-        more = f", {counted(errors, 'error')}" if errors else ""
-        echo(f"{passed} passed, {failed} failed{more}")
-    if apart:
-        echo(f"note: {apart}", err=True)
-    if errors == len(results):
-        return 2
-    return 0 if passed == len(results) else 1
-
-
-def _counts(results: Sequence[CaseResult]) -> list[int]:
-    """Count the cases that passed, that failed and that could not be run."""
-    return [
-        sum(result.outcome == outcome for result in results)
-        for outcome in ("passed", "failed", "error")
-    ]
-
-
-def _to_data(results: list[CaseResult]) -> dict[str, Any]:
-    cases = [
-        {
-            "path": str(result.path),
-            "outcome": result.outcome,
-            "differences": list(result.differences),
-            "seconds": round(result.seconds, 4),
-            "warnings": list(result.warnings),
-            **_details(result),
-        }
-        for result in results
-    ]
-    passed, failed, errors = _counts(results)
-    return {"passed": passed, "failed": failed, "errors": errors, "cases": cases}
-
-
-def _details(result: CaseResult) -> dict[str, Any]:
-    """Return what a case that did not pass tells besides."""
-    if result.outcome == "passed":
-        return {}
-    return {"name": result.name, "failures": [each.to_data() for each in result.failures]}
-
-
-def _print_failure(result: CaseResult) -> None:
-    for warning in result.warnings:
-        echo(f"warning: {warning}", err=True)
-    if result.outcome == "passed":
-        return
-    name = f": {result.name}" if result.name else ""
-    echo(f"{'FAIL ' if result.outcome == 'failed' else 'ERROR'} {result.path}{name}")
-    told: set[str] = set()
-    reasons = [each.because for each in result.failures] or [()] * len(result.differences)
-    shown = zip(result.differences[:_SHOWN_DIFFERENCES], reasons, strict=False)
-    for difference, because in shown:
-        echo(f"      {difference}")
-        for reason in because:
-            if reason not in told:
-                echo(f"        because {reason}")
-        told.update(because)
-    hidden = len(result.differences) - _SHOWN_DIFFERENCES
-    if hidden > 0:
-        echo(f"      … and {hidden} more")
-
-
-def _by_folder(results: Sequence[CaseResult]) -> Iterator[Row]:
-    """Sum up the results of each folder."""
-    folders: dict[Path, list[CaseResult]] = {}
-    for result in results:
-        folders.setdefault(result.path.parent, []).append(result)
-    for folder, inside in folders.items():
-        numbers = _counts(inside)
-        seconds = sum(result.seconds for result in inside)
-        cells = (str(folder), *map(str, numbers), f"{seconds:.2f} s")
-        yield Row(cells, is_bad=any(numbers[1:]))

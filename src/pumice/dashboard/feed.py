@@ -22,7 +22,6 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.dashboard.material import Material
 from pumice.diagnosis.cluster_state import titled
-from pumice.examine.limits import limits_of
 from pumice.framework.fair_shares import AccountShare
 from pumice.framework.queue_limits.limits import QueueTree
 from pumice.framework.session import Session
@@ -206,7 +205,7 @@ def _jobs(snapshot: Snapshot) -> JobColumns:
 
 def _queues(ssn: Session) -> QueueColumns:
     snapshot = ssn.snapshot
-    queues, limits, tree = snapshot.queues, limits_of(ssn), QueueTree.of(snapshot)
+    queues, limits, tree = snapshot.queues, ssn.queue_limits(), QueueTree.of(snapshot)
     n = queues.n
     allocated = tree.sum_up(queues.allocated)
     share = None if limits is None else limits.shares(tree.sum_up(queues.allocated_or_pipelined))
@@ -241,10 +240,16 @@ def title_of(key: str, group: object) -> str:
 
 CYCLES: Final = 600
 """Cycles that are remembered."""
+_QUIET_S: Final = 1.0
+"""Of cycles that decide nothing, one is remembered in so many seconds."""
 _MOMENTS: Final = 24
 """Cycles of which the whole cluster is remembered: the last ones that decided something."""
+_MOMENT_S: Final = 1.0
+"""The least time between two of them."""
 _MOVED_ON_S: Final = 1.0
 """Time of the cluster after which a picture is old, however fast that time runs."""
+_AFTER_MOVES_S: Final = 0.1
+"""Time after which a picture is old if pods have moved."""
 _SAMPLE_S: Final = 5.0
 _SAMPLES: Final = 720
 """Samples of use: an hour of them."""
@@ -317,6 +322,7 @@ class Feed(Observer):
         self._cycles: deque[CycleRecord] = deque(maxlen=CYCLES)
         self._samples: deque[Sample] = deque(maxlen=_SAMPLES)
         self._moments: dict[int, Material] = {}
+        self._moment_at = -np.inf
         self._numbered = 0
         self._taken: Picture | None = None
         self._taken_at = -1.0
@@ -356,7 +362,8 @@ class Feed(Observer):
             self.synced()
         now = self._clock()
         is_old = now - self._taken_at >= self._every_s or ssn.now - self._shown_at >= _MOVED_ON_S
-        if self._taken_at < 0 or is_old or self._moved:
+        has_moved = self._moved and now - self._taken_at >= _AFTER_MOVES_S
+        if self._taken_at < 0 or is_old or has_moved:
             self._taken_at, self._shown_at = now, ssn.now
             self._taken = take_picture(ssn)
         self._sample(ssn)
@@ -387,8 +394,10 @@ class Feed(Observer):
             jobs=_titles(ssn.snapshot, decisions),
         )
         self._moved = bool(decisions.binds or decisions.evictions)
-        material = self._capture() if self._moved and self._capture is not None else None
+        material = self._captured(ssn.now) if self._moved else None
         with self._lock:
+            if self._is_repeated(record):
+                self._cycles.pop()
             self._cycles.append(record)
             if material is not None:
                 self._moments[record.number] = material
@@ -406,6 +415,21 @@ class Feed(Observer):
         with self._lock:
             if self._cycles:
                 self._cycles[-1] = replace(self._cycles[-1], dropped=cycle.dropped, failed=failed)
+
+    def _captured(self, now: float) -> Material | None:
+        """Return the cluster's objects, unless they were just remembered, by its own time."""
+        if self._capture is None or abs(now - self._moment_at) < _MOMENT_S:
+            return None
+        self._moment_at = now
+        return self._capture()
+
+    def _is_repeated(self, record: CycleRecord) -> bool:
+        """Return whether a cycle takes the place of the last one: neither decides anything."""
+        if len(self._cycles) < 2 or not _is_quiet(record.decisions):
+            return False
+        before, last = self._cycles[-2], self._cycles[-1]
+        is_quiet = _is_quiet(last.decisions) and not last.failed
+        return is_quiet and 0 <= record.at - before.at < _QUIET_S
 
     def _publish(self, picture: Picture, snapshot: Snapshot, decisions: Decisions) -> None:
         picture = replace(
@@ -432,6 +456,10 @@ class Feed(Observer):
         used, total = nodes.used[:, : nodes.n].sum(axis=1), ssn.snapshot.total()
         with self._lock:
             self._samples.append(Sample(ssn.now, used, total, waiting))
+
+
+def _is_quiet(decisions: Decisions) -> bool:
+    return not (decisions.binds or decisions.evictions or decisions.pipelined)
 
 
 def _titles(snapshot: Snapshot, decisions: Decisions) -> dict[str, str]:

@@ -27,7 +27,6 @@ from pumice.diagnosis.cluster_state import key_of, title_of
 from pumice.diagnosis.played import Played, Terms, phase_of
 from pumice.diagnosis.runner import unknown_votes
 from pumice.errors import InputError
-from pumice.examine.limits import limits_of
 from pumice.framework.session import Session
 from pumice.scheduler import Observer
 
@@ -294,7 +293,7 @@ class Due(Observer):
 
         A queue that has its due of one resource that its jobs ask for lacks none of the others.
         """
-        limits, queues = limits_of(ssn), ssn.snapshot.queues
+        limits, queues = ssn.queue_limits(), ssn.snapshot.queues
         if limits is None:
             return
         held, asked = queues.allocated_or_pipelined, queues.pending >= STEP

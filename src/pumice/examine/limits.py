@@ -30,13 +30,6 @@ from pumice.framework.session import Session
 from pumice.framework.waiting import compared_amounts
 
 
-def limits_of(ssn: Session) -> QueueLimits | None:
-    """Return the limits of queues, stated ones before parts by weight."""
-    limits = [plugin.queue_limits(ssn.snapshot, ssn.total) for plugin in ssn.plugins]
-    known = [each for each in limits if each is not None]
-    return min(known, key=lambda each: each.follows_demand, default=None)
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Used:
     """What queues use, as it was compared."""

@@ -513,7 +513,30 @@ class AllocateArguments:
 
 
 @dataclass(kw_only=True)
-class PreemptArguments:
+class MinimalVictimsArguments:
+    """Arguments of actions that may evict no more than needed."""
+
+    minimal_victims: bool = arg(
+        "minimalVictims",
+        default=False,
+        doc="evict the cheapest set of pods of which none can be spared",
+    )
+    hysteresis: Duration = arg(
+        "hysteresis",
+        default=Duration(300.0),
+        minimum=0,
+        doc="how long a job that lost pods evicts no others; with `minimalVictims`",
+    )
+    max_per_minute: int = arg(
+        "maxEvictionsPerMinute",
+        default=0,
+        minimum=0,
+        doc="most pods that a queue loses in a minute, 0: any number; with `minimalVictims`",
+    )
+
+
+@dataclass(kw_only=True)
+class PreemptArguments(MinimalVictimsArguments):
     """Arguments of preempt."""
 
     remember_errors: bool = arg("predicateErrorCacheEnable", default=True, doc=_ERROR_CACHE)
@@ -538,7 +561,7 @@ class PreemptArguments:
 
 @dataclass(kw_only=True)
 class ForgetfulArguments:
-    """Arguments of backfill and reclaim.
+    """Arguments of backfill, and part of those of reclaim.
 
     Volcano: both make a new cache for each task, so it is always empty.
     """
@@ -548,6 +571,11 @@ class ForgetfulArguments:
         default=True,
         doc="accepted and without effect: each task asks all nodes again",
     )
+
+
+@dataclass(kw_only=True)
+class ReclaimArguments(ForgetfulArguments, MinimalVictimsArguments):
+    """Arguments of reclaim."""
 
 
 @dataclass(kw_only=True)
@@ -561,6 +589,24 @@ class GangEvictionArguments:
 
 
 @dataclass(kw_only=True)
+class ConsolidateArguments:
+    """Arguments of consolidate."""
+
+    max_moves: int = arg(
+        "maxMoves", default=4, minimum=1, doc="most pods that move so that a job can start"
+    )
+    max_jobs: int = arg(
+        "maxJobs", default=4, minimum=1, doc="waiting jobs for which a cycle makes a plan"
+    )
+    pause: Duration = arg(
+        "pause",
+        default=Duration(300.0),
+        minimum=0,
+        doc="how long a job that was started or moved so is left alone",
+    )
+
+
+@dataclass(kw_only=True)
 class NoArguments:
     """An action without arguments."""
 
@@ -569,9 +615,10 @@ ACTION_ARGUMENTS: dict[str, type] = {
     "allocate": AllocateArguments,
     "backfill": ForgetfulArguments,
     "preempt": PreemptArguments,
-    "reclaim": ForgetfulArguments,
+    "reclaim": ReclaimArguments,
     "gangpreempt": GangEvictionArguments,
     "gangreclaim": GangEvictionArguments,
+    "consolidate": ConsolidateArguments,
 }
 
 _T = TypeVar("_T")
@@ -579,5 +626,10 @@ _T = TypeVar("_T")
 
 def arguments_of(configured: Mapping[str, Any], action: str, cls: type[_T]) -> _T:
     """Read an action's arguments; an unusable value leaves the default."""
-    given = configured.get(action)
+    given = own_names(action, configured.get(action) or {})
     return cls(**bind_arguments(cls, given)[0]) if given else cls()
+
+
+def own_names(action: str, given: Mapping[str, _T]) -> dict[str, _T]:
+    """Return arguments by their names alone: ``preempt.minimalVictims`` means the same."""
+    return {key.removeprefix(f"{action}."): value for key, value in given.items()}

@@ -189,6 +189,8 @@ def _evicted(decisions: Decisions, intent: Evict) -> None:
     decisions.evicted_by[intent.pod] = intent.action
     if intent.beneficiary:
         decisions.beneficiaries[intent.pod] = intent.beneficiary
+    if intent.note:
+        decisions.eviction_notes[intent.pod] = intent.note
 
 
 def phases_of(ssn: Session) -> Phases:

@@ -20,6 +20,7 @@ from pumice.framework.arguments import (
     NoArguments,
     bind_arguments,
     describe_arguments,
+    own_names,
 )
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin, implements
@@ -138,10 +139,10 @@ def check_conf(
     for action, arguments in conf.configurations.items():
         if action in actions:
             declared = ACTION_ARGUMENTS.get(action, NoArguments)
-            lines = conf.configuration_argument_lines.get(action, {})
+            lines = own_names(action, conf.configuration_argument_lines.get(action, {}))
             problems += [
                 _unread(problem, f"the action {action}", declared)
-                for problem in bind_arguments(declared, arguments, lines)[1]
+                for problem in bind_arguments(declared, own_names(action, arguments), lines)[1]
             ]
     if not errors_of(problems):
         problems += [*_check_plugins(conf), *check_guards(conf, plugins)]

@@ -72,7 +72,7 @@ class PluginDeclarations:
     protects: ClassVar[str] = ""
     """The pods that it keeps from being evicted, in words; empty if that is not its purpose."""
     protects_in: ClassVar[frozenset[str]] = frozenset(
-        {"preempt", "reclaim", "gangpreempt", "gangreclaim"}
+        {"preempt", "reclaim", "gangpreempt", "gangreclaim", "consolidate"}
     )
     """The actions in which it does; in others it permits all victims, if it judges them."""
     simulator: ClassVar[SimulatorAssumptions | None] = None

@@ -19,12 +19,21 @@ from pumice.framework.fit_errors import gang_message
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
+from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import QueueGates
 from pumice.framework.session_state import SessionState, StandingWarnings
 from pumice.framework.statement import Statement
 
 _OPENED_GATES: Final = "queue gates"
 """The key in the process memory of pods whose gates the last session opened."""
+
+
+class NewPlaces(msgspec.Struct, frozen=True):
+    """Nodes for pods of a job that were evicted to start elsewhere."""
+
+    nodes: tuple[str, ...]
+    since: float
+    until: float
 
 
 class Session(SessionState):
@@ -79,6 +88,27 @@ class Session(SessionState):
         """The plugin that is being opened or closed."""
         self._column_owners: dict[str, str] = {}
         self._call_all(Plugin.on_open, "OnSessionOpen")
+        self._show_new_places()
+
+    @property
+    def new_places(self) -> dict[str, NewPlaces]:
+        """Jobs whose pods were evicted to start elsewhere, and where; kept between cycles."""
+        found: dict[str, NewPlaces] = self.memory.setdefault("new places", {})
+        return found
+
+    def _show_new_places(self) -> None:
+        """Nominate pods that start again to the nodes that were found for them."""
+        if "new places" not in self.memory:
+            return
+        jobs, tasks, nodes = self.snapshot.jobs, self.snapshot.tasks, self.snapshot.nodes
+        for key, places in list(self.new_places.items()):
+            if not places.since <= self.now < places.until:
+                del self.new_places[key]
+            elif key in jobs.row_of:
+                rows = [nodes.row_of[name] for name in places.nodes if name in nodes.row_of]
+                for row, node in zip(self.pending_tasks(jobs.row_of[key]), rows, strict=False):
+                    self.journal.save(tasks.nominated, row)
+                    tasks.nominated[row] = node
 
     def has_plugin(self, name: str) -> bool:
         """Return whether a plugin is configured."""
@@ -104,6 +134,12 @@ class Session(SessionState):
             if plugged is not None:
                 plugged(plugin.name, when)
         self._called = ""
+
+    def queue_limits(self) -> QueueLimits | None:
+        """Return the limits of queues, stated ones before parts by weight; None without any."""
+        limits = [plugin.queue_limits(self.snapshot, self.total) for plugin in self.plugins]
+        known = [each for each in limits if each is not None]
+        return min(known, key=lambda each: each.follows_demand, default=None)
 
     # The side of plugins, see PluginSession
 

@@ -4,8 +4,10 @@ Actions make moves only through a statement; ``commit`` turns them into intents,
 ``rollback`` undo them through the journal.
 """
 
+from collections.abc import Mapping
 from itertools import groupby
 
+import msgspec
 import numpy as np
 
 from pumice.api.decisions import Evict
@@ -90,6 +92,11 @@ class Statement:
             and not any(shapes[each].coarse for each in set(table.shape[tasks].tolist()))
         )
 
+    def explain(self, notes: Mapping[int, str]) -> None:
+        """Add to the events of tasks that it evicts."""
+        for task, note in notes.items():
+            self._evictions[task] = msgspec.structs.replace(self._evictions[task], note=note)
+
     def checkpoint(self) -> tuple[int, int]:
         """Name this moment of the statement."""
         return self._state.journal.mark(), len(self._moves)
@@ -130,6 +137,11 @@ class Statement:
         )
         self._state.journal.rollback(self._mark)
         self._moves.clear()
+
+    def evictions(self) -> dict[int, str]:
+        """Return the tasks it evicts, in order, and for whom."""
+        evicted = [task for kind, task in self._moves if kind == "evict"]
+        return {task: self._evictions[task].beneficiary for task in evicted}
 
     def victims(self) -> list[str]:
         """Name the pods it evicts, in order."""

@@ -56,6 +56,7 @@ class _Checking:
         self._scenario, self._scheduler, self._options = scenario, scheduler, options
         self._given: Mapping[str, Any] | None = getattr(scheduler, "given_plugins", None)
         """Plugins of Pumice's own scheduler; None for another one, which cannot be explained."""
+        self.explains = options.explained
         self._checks = self._invariants()
         wanted = scenario.eventually
         self._goal = None if wanted is None else _Goal(wanted)
@@ -115,7 +116,7 @@ class _Checking:
             yield replace(each, text=f"{place}{each.text}", cycle=number)
 
     def _is_done(self, cycle: PlayedCycle) -> bool:
-        if not cycle.facts.is_quiet or cycle.facts.number < len(self._scenario.expect):
+        if not cycle.may_be_last or cycle.facts.number < len(self._scenario.expect):
             return False
         goal = self._goal
         return goal is None or goal.is_over(cycle)
@@ -147,7 +148,7 @@ class _Lazily:
 
     def because(self, found: list[Difference]) -> list[Difference]:
         """Return differences with their reasons."""
-        reasons = self._reasons() if found else None
+        reasons = self._reasons() if found and self._checking.explains else None
         return found if reasons is None else reasons.because(found)
 
 

@@ -29,6 +29,8 @@ class CompareOptions:
     """Also the texts: condition messages and `unschedulable`."""
     nominated: bool = False
     """Also the nominated nodes."""
+    explained: bool = True
+    """Whether differences come with their reasons, and counterexamples are saved."""
 
 
 @dataclass(frozen=True)

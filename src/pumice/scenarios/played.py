@@ -47,6 +47,13 @@ class PlayedCycle:
     usage: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     facts: CycleFacts = field(default_factory=CycleFacts)
     """What it did; only the number and what follows from the decisions, if nobody asked."""
+    steps_left: bool = False
+    """Whether something is still to change from outside."""
+
+    @property
+    def may_be_last(self) -> bool:
+        """Whether nothing changes any more, by what is decided and from outside."""
+        return self.facts.is_quiet and not self.steps_left
 
 
 def scheduler_of(scenario: Scenario, make_scheduler: SchedulerFactory) -> CycleScheduler:
@@ -76,7 +83,7 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
     played = []
     for cycle in played_cycles(scenario, scheduler_of(scenario, make_scheduler)):
         played.append(cycle)
-        if scenario.until_quiet and cycle.facts.is_quiet:
+        if scenario.until_quiet and cycle.may_be_last:
             break
     return played
 
@@ -116,9 +123,9 @@ def played_cycles(
             evicted_before=evicted,
             since_change=number - changed,
             seconds_since_change=now - changed_at,
-            is_quiet=quiet and after == phases and not steps,
+            is_quiet=quiet and after == phases,
         )
-        yield PlayedCycle(objects, decisions, refused, now, usage, facts)
+        yield PlayedCycle(objects, decisions, refused, now, usage, facts, bool(steps))
         evicted, phases = evicted + len(decisions.evictions), after
         objects = advance(objects, decisions, requeues=scenario.requeues)
 

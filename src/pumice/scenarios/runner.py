@@ -15,12 +15,14 @@ from pumice.api.named_files import read_conf_file
 from pumice.api.output_files import make_folder, write_file
 from pumice.api.scenario_values import with_line
 from pumice.api.shown_text import shown
-from pumice.api.wording import crash_text
+from pumice.api.wording import counted, crash_text
 from pumice.cluster.services import SERVICES
 from pumice.errors import PumiceError, ScenarioError
 from pumice.processes import worker_processes
+from pumice.scenarios.cases import Case, cases_from
 from pumice.scenarios.checking import differences_of
 from pumice.scenarios.compare import CompareOptions, Difference
+from pumice.scenarios.drawn import Document, save, shrunk
 from pumice.scenarios.played import CycleScheduler, PlayedCycle, SchedulerFactory, play
 from pumice.scenarios.scenario import (
     SUFFIXES,
@@ -47,7 +49,7 @@ __all__ = [
     "run_scenario",
 ]
 
-Outcome = Literal["passed", "failed", "error", "skipped"]
+Outcome = Literal["passed", "failed", "error"]
 
 _HOW_TO_EXPECT = "plain manifests state none; pass the output of 'pumice run -o yaml' as --expect"
 
@@ -60,6 +62,8 @@ class ScenarioFile:
     named: bool = False
     conf: Path | None = None
     """A configuration to use in place of its own."""
+    mutated: tuple[str, str] | None = None
+    """The text of a configuration, and another to use in its place."""
 
 
 @dataclass(frozen=True)
@@ -118,35 +122,91 @@ def check(
 
 def run_file(
     file: ScenarioFile, make_scheduler: SchedulerFactory, options: CompareOptions
-) -> CaseResult:
-    """Run one file; any failure becomes the result of this file."""
+) -> list[CaseResult]:
+    """Run the cases of one file; any failure becomes the result of this file."""
     start = perf_counter()
+    results: list[CaseResult] = []
     try:
-        scenario = _scenario_in(file)
+        for case in cases_in(file):
+            result = run_case(case, make_scheduler, options)
+            results.append(replace(result, seconds=perf_counter() - start))
+            start = perf_counter()
     except PumiceError as error:
-        return CaseResult(file.path, "error", (str(error),), perf_counter() - start)
+        return [CaseResult(file.path, "error", (str(error),), perf_counter() - start)]
     except Exception as error:  # noqa: BLE001  (a crash is the result of this file, not of the run)
-        return CaseResult(file.path, "error", (crash_text(error),), perf_counter() - start)
-    if scenario is None:
-        return CaseResult(file.path, "skipped")
-    result = run_scenario(scenario, make_scheduler, options)
-    return replace(result, seconds=perf_counter() - start)
+        return [CaseResult(file.path, "error", (crash_text(error),), perf_counter() - start)]
+    return results
 
 
-def _scenario_in(file: ScenarioFile) -> Scenario | None:
-    """Read a file; None if it was only found in a folder and is something else."""
+def cases_in(file: ScenarioFile) -> Iterator[Case]:
+    """Read a file; there is no case if it was only found in a folder and is something else.
+
+    Raises:
+        InputError: It cannot be read, or breaks the format.
+    """
     document = read_document(file.path)
     if not file.named and not is_scenario(document):
-        return None
+        return
     if are_manifests(document):
         raise ScenarioError(
             wanted="expectations", field="expect", file=str(file.path), hint=_HOW_TO_EXPECT
         )
-    scenario = located_scenario(document, file.path)
-    if file.conf is not None:
-        text, source = read_conf_file(file.conf)
-        scenario = replace(scenario, conf=text, conf_source=source)
-    return scenario
+    for case in cases_from(document, file.path):
+        scenario = case.scenario
+        if file.conf is not None:
+            text, source = read_conf_file(file.conf)
+            scenario = replace(scenario, conf=text, conf_source=source)
+        if file.mutated is not None and scenario.conf == file.mutated[0]:
+            scenario = replace(scenario, conf=file.mutated[1])
+        yield replace(case, scenario=scenario)
+
+
+def run_case(case: Case, make_scheduler: SchedulerFactory, options: CompareOptions) -> CaseResult:
+    """Run one case; of drawn ones the first that fails is made smaller and saved."""
+    if case.draw is None:
+        return run_scenario(case.scenario, make_scheduler, options)
+    quick = replace(options, explained=False)
+    result = CaseResult(case.scenario.path, "passed")
+    for number, (document, scenario) in enumerate(case.drawn(), start=1):
+        result = run_scenario(scenario, make_scheduler, quick)
+        if result.outcome == "failed":
+            return _counterexample(case, document, number, make_scheduler, options)
+        if result.outcome == "error":
+            return result
+    return replace(result, warnings=(), name="")
+
+
+def _counterexample(
+    case: Case,
+    document: Document,
+    number: int,
+    make_scheduler: SchedulerFactory,
+    options: CompareOptions,
+) -> CaseResult:
+    """Return the result of the smallest case that fails, saved as a scenario beside its file."""
+    path, draw, quick = case.scenario.path, case.draw, replace(options, explained=False)
+
+    def scenario_of(smaller: Document) -> Scenario:
+        return replace(located_scenario(smaller, path), conf=case.scenario.conf)
+
+    def fails(smaller: Document) -> bool:
+        try:
+            scenario = scenario_of(smaller)
+        except ScenarioError:  # no room, for instance
+            return False
+        return run_scenario(scenario, make_scheduler, quick).outcome == "failed"
+
+    smallest = shrunk(document, fails, draw.kept() if draw is not None else 0)
+    result = run_scenario(scenario_of(smallest), make_scheduler, options)
+    where = f"; {save(smallest, path, case.scenario.name)}" if options.explained else ""
+    jobs = counted(len(smallest["workloads"]), "workload")
+    text = f"drawn case {number}, made as small as it fails: {jobs}{where}"
+    first = Difference(text, tuple(f"{one}" for one in smallest["workloads"]))
+    return replace(
+        result,
+        differences=(text, *result.differences),
+        failures=(first, *result.failures),
+    )
 
 
 def run_scenario(
@@ -200,17 +260,16 @@ def run_files(
         else _run_in_processes(files, make_scheduler, options, workers)
     )
     for result in results:
-        if result.outcome != "skipped":
-            yield result
-            if stop_early and result.outcome != "passed":
-                return
+        yield result
+        if stop_early and result.outcome != "passed":
+            return
 
 
 def _run_here(
     files: Iterable[ScenarioFile], make_scheduler: SchedulerFactory, options: CompareOptions
 ) -> Iterator[CaseResult]:
     for file in files:
-        yield run_file(file, make_scheduler, options)
+        yield from run_file(file, make_scheduler, options)
 
 
 def _run_in_processes(
@@ -237,23 +296,23 @@ def _results(
     try:
         return future.result()
     except BrokenProcessPool:
-        return [_run_alone(file, make_scheduler, options) for file in chunk]
+        return [one for file in chunk for one in _run_alone(file, make_scheduler, options)]
 
 
 def _run_chunk(
     files: Sequence[ScenarioFile], make_scheduler: SchedulerFactory, options: CompareOptions
 ) -> list[CaseResult]:
-    return [run_file(file, make_scheduler, options) for file in files]
+    return [one for file in files for one in run_file(file, make_scheduler, options)]
 
 
 def _run_alone(
     file: ScenarioFile, make_scheduler: SchedulerFactory, options: CompareOptions
-) -> CaseResult:
+) -> list[CaseResult]:
     with worker_processes(1) as pool:
         try:
             return pool.submit(run_file, file, make_scheduler, options).result()
         except BrokenProcessPool:
-            return CaseResult(file.path, "error", ("the process died while running this file",))
+            return [CaseResult(file.path, "error", ("the process died while running this file",))]
 
 
 def lines_of(result: CaseResult) -> list[str]:

@@ -33,6 +33,7 @@ from pumice.api.times import lenient_epoch
 from pumice.api.wording import EMPTY_FILE
 from pumice.api.yaml_text import parse_yaml
 from pumice.errors import ManifestError, ScenarioError
+from pumice.scenarios.drawn import Draw, is_drawn
 from pumice.scenarios.expectations import (
     EXPECT_KEYS,
     MOST_CYCLES,
@@ -42,6 +43,7 @@ from pumice.scenarios.expectations import (
     eventually_from,
     expectations_from,
 )
+from pumice.scenarios.matrix import cases_of
 from pumice.scenarios.objects import is_job
 from pumice.scenarios.steps import Step, steps_from
 
@@ -53,14 +55,14 @@ SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
     *("conf", "confFrom", "featureGates", "nodeUsage", "hidden", "objects", "objectsFrom"),
-    *("nodes", "queues", "priorities", "workloads", "at", "every", "evicted"),
+    *("nodes", "queues", "priorities", "workloads", "at", "every", "evicted", "matrix", "draw"),
     *("expect", "always", "eventually"),
 )
 _OBJECT = re.compile(r"objects\[(\d+)\]")
 _MARKS = frozenset(
     {
         *("objects", "objectsFrom", "conf", "confFrom", "expect", "nodeUsage"),
-        *("always", "eventually", "workloads"),
+        *("always", "eventually", "workloads", "draw"),
     }
 )
 _READ = frozenset(kind for _, kind in KINDS)
@@ -181,6 +183,8 @@ def are_manifests(document: Any) -> bool:
 def scenario_from(document: Any, path: Path) -> Scenario:
     """Validate a document that was read from `path` and fill in the defaults.
 
+    Of several cases it is the first.
+
     Raises:
         ScenarioError: The document is not a scenario or breaks the format.
     """
@@ -188,6 +192,9 @@ def scenario_from(document: Any, path: Path) -> Scenario:
         found = EMPTY_FILE if document is None else document
         raise problem(path, "", found, "manifests, or a scenario with the key 'objects'")
     refuse_unknown(path, "", document, TOP_KEYS)
+    _, document = next(cases_of(path, document, TOP_KEYS))
+    if is_drawn(document):
+        document = Draw(path, document).document(0)
     objects, document = _objects(path, document)
     conf, conf_source = conf_of(path, document)
     cycles, expect = expectations_from(path, document)

@@ -413,7 +413,15 @@ class SchedulerOptions(LeaderOptions):
     kube_api_qps: float = 2000.0
     kube_api_burst: int = 2000
     scheduler_conf: str = flag("", "configuration file; read again when it changes")
-    schedule_period_s: float = flag(1.0, "time between cycles", least=0.001)
+    schedule_period_s: float = flag(1.0, "longest time between cycles", least=0.001)
+    cycle: str = flag(
+        "event",
+        "when a cycle begins: event, when something changes that may let a pod start, or period",
+        choices=("event", "period"),
+    )
+    cycle_gather_s: float = flag(
+        0.005, "how long changes are left to gather before they begin a cycle", least=0
+    )
     default_queue: str = flag(DEFAULT_QUEUE, "queue of jobs that name none")
     node_selector: tuple[str, ...] = flag((), "nodes to use, key:value; one must match")
     resource_sync_timeout_s: float = flag(
@@ -433,6 +441,11 @@ class SchedulerOptions(LeaderOptions):
         help="write nothing; decide beside the running scheduler and report differences",
     )
     shadow_report: str = flag("", "file for that report, JSON, written again every 5 s")
+    record: str = flag("", "folder in which every change and decision is recorded")
+    record_size: str = flag("4Gi", "bytes that the record may take; the oldest goes first")
+    record_age_s: float = flag(
+        30 * 86400.0, "how long it is kept, the second half of it as checkpoints only", least=60
+    )
     ui: bool = flag(default=False, help="serve the dashboard")
     ui_address: str = flag("127.0.0.1:11252", "where to serve it", kind="address")
     ui_host: tuple[str, ...] = flag(

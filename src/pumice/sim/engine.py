@@ -11,7 +11,7 @@ from time import perf_counter
 
 from pumice.api.conf import SchedulerConf
 from pumice.api.objects import KubeObject
-from pumice.framework.arguments import PreemptArguments, arguments_of
+from pumice.framework.arguments import MinimalVictimsArguments, PreemptArguments, arguments_of
 from pumice.framework.plugin import Plugin
 from pumice.plugins.extender import UnaskedExtender
 from pumice.scheduler import Scheduler
@@ -71,7 +71,8 @@ class Engine:
         self._scheduler = scheduler or simulated_scheduler(conf, seed=seed)
         self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
         if _promises_more(conf):
-            self._shortcuts = replace(self._shortcuts, evictions=None)
+            waits = self._shortcuts.await_events and not _remembers_victims(conf)
+            self._shortcuts = replace(self._shortcuts, evictions=None, await_events=waits)
         kept = KeptFits(self.sim_cluster.node_states) if self._shortcuts.keep_fits else None
         self._placing = None if kept is None else kept.placing
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
@@ -294,4 +295,13 @@ class Engine:
 def _promises_more(conf: SchedulerConf) -> bool:
     """Return whether nodes are promised, or compared, in ways of which nothing is foretold."""
     preempt = arguments_of(conf.configurations, "preempt", PreemptArguments)
-    return preempt.by_dry_run or bool(conf.queue_gates)
+    return preempt.by_dry_run or bool(conf.queue_gates) or _remembers_victims(conf)
+
+
+def _remembers_victims(conf: SchedulerConf) -> bool:
+    """Return whether time alone may allow evictions."""
+    arguments = [
+        arguments_of(conf.configurations, action, MinimalVictimsArguments)
+        for action in ("preempt", "reclaim")
+    ]
+    return any(each.minimal_victims for each in arguments)

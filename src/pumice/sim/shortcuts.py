@@ -153,7 +153,8 @@ class Shortcuts:
         entries = [entry for tier in tiers for entry in tier]
         evicts = any(ACTIONS[name].evicts for name in actions) or bool(_offering("victims", tiers))
         assumed = [_assumed(entry, evicts=evicts) for entry in entries]
-        assumed += [_UNKNOWN] * ("shuffle" in actions)  # plugins name its victims as they like
+        # plugins name the victims of shuffle as they like; consolidate remembers its own
+        assumed += [_UNKNOWN] * bool({"shuffle", "consolidate"} & set(actions))
         timed, all_jobs = (any(getattr(each, name) for each in assumed) for name in _CHANGES)
         lasts = not (timed or all_jobs or any(each.forgets for each in assumed))
         asked = [entry for entry in entries if any(map(entry.offers, _ABOUT_NODES))]

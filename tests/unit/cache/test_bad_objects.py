@@ -146,7 +146,7 @@ def test_pods_cannot_fill_the_tables_with_resources_that_nobody_has(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pumice.cache.informer._STRANGE_RESOURCES", 3)
-    monkeypatch.setattr("pumice.cache.informer._PATIENCE", 2)
+    monkeypatch.setattr("pumice.cache.informer._PATIENCE_S", 60.0)
     informer = follow(cluster)
     for i in range(10):
         cluster.restore([pod(f"p{i}", cpu=1, resources={f"example.com/x{i}": 1})])
@@ -159,8 +159,10 @@ def test_pods_cannot_fill_the_tables_with_resources_that_nobody_has(
     assert informer.skipped == {"Pod": 7, GROUP: 1}
     for i in range(9):
         cluster.delete("Pod", "default", f"p{i}", grace_s=0)
-    for _ in range(3):
-        sync(informer)
+    sync(informer)
+    assert "default/p9" not in informer.snapshot.tasks.row_of
+    cluster.clock.advance_to(cluster.now() + 61)
+    sync(informer)
     assert "default/p9" in informer.snapshot.tasks.row_of
     assert "default/wants" in informer.snapshot.jobs.row_of
 

@@ -266,6 +266,9 @@ class Fake:
         self.gone: set[str] = set()
         self.missing: set[str] = set()
 
+    def now(self) -> float:
+        return 0.0
+
     def list(self, kind: str) -> Any:
         if kind in self.missing:
             raise NotFoundError(kind, "")

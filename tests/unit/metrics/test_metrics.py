@@ -269,6 +269,9 @@ class Cluster(EmbeddedCluster):
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__(clock)
 
+    def new_wake(self) -> threading.Event:
+        return threading.Event()
+
     def wait_current(self, timeout_s: Any) -> Any:
         return []
 

@@ -133,7 +133,7 @@ def test_a_job_that_does_not_wait_has_no_cause() -> None:
 
 MISTAKES = {
     "always: {gangWhole: true}": ("7", "did you mean 'gangsWhole'"),
-    "always: {queueNotBelow: capability}": ("7", "wanted deserved or guarantee"),
+    "always: {queueNotBelow: capability}": ("7", "expected deserved or guarantee"),
     "always: {}": ("7", "at least one invariant"),
     "always: {settles: {within: soon}}": ("7", "a number of cycles"),
     "always: {neverEvicted: [{queues: a}]}": ("7", "did you mean 'queue'"),
@@ -206,5 +206,5 @@ def test_a_plugin_brings_its_own_invariant(tmp_path: Path) -> None:
     always = {"always": {"quietNodes": ["n1"]}}
     assert found(always, make) == ["cycle 1: t/g-3: evicted from n1"]
     assert found({"always": {"quietNodes": ["n2"]}}, make) == []
-    with pytest.raises(ScenarioError, match="wanted one of gangsWhole"):
+    with pytest.raises(ScenarioError, match="expected one of gangsWhole"):
         found(always)

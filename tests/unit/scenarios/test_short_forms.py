@@ -85,20 +85,20 @@ def test_queues_form_a_tree() -> None:
 BAD = {
     "running pods without room": (
         {"nodes": {"cpu": 2}, "workloads": [{"pods": 3, "running": True}]},
-        "workloads[0].running: wanted room for 3 running pods, found 'room for 2 on the nodes'",
+        "workloads[0].running: expected room for 3 running pods, got 'room for 2 on the nodes'",
     ),
     "an unknown priority": (
         {"workloads": [{"priority": "top"}]},
-        "wanted a priority class that is there, found 'top' (add priorities: {top: 1000})",
+        "expected a priority class that is there, got 'top' (add priorities: {top: 1000})",
     ),
     "an unknown key": ({"workloads": [{"pod": 3}]}, "did you mean 'pods'?"),
-    "an amount": ({"nodes": {"cpu": "many"}}, "nodes.cpu: wanted an amount such as 4 or 8Gi"),
+    "an amount": ({"nodes": {"cpu": "many"}}, "nodes.cpu: expected an amount such as 4 or 8Gi"),
     "more in the gang than there are": ({"workloads": [{"gang": 2}]}, "a number up to 1"),
     "a step without a time": ({"nodes": {}, "at": [{"ends": ["a"]}]}, "either cycle or time"),
     "a step that does nothing": ({"nodes": {}, "at": [{"cycle": 2}]}, "one of the keys workloads"),
     "a step with a bad name": ({"nodes": {}, "at": {"2": {"end": ["a"]}}}, "did you mean 'ends'?"),
     "no time": ({"nodes": {}, "every": "0s"}, "a time such as 30s"),
-    "another fate": ({"nodes": {}, "evicted": "lost"}, "wanted gone or requeue"),
+    "another fate": ({"nodes": {}, "evicted": "lost"}, "expected gone or requeue"),
 }
 
 
@@ -142,7 +142,7 @@ def test_a_step_about_nothing_is_an_error(tmp_path: Path) -> None:
     (result,) = run_files(find_scenarios([path]))
     assert result.outcome == "error"
     assert (
-        "at[0].cordon: wanted the name of something there, found 'node-7'" in result.differences[0]
+        "at[0].cordon: expected the name of something there, got 'node-7'" in result.differences[0]
     )
 
 

@@ -26,7 +26,7 @@ _ABSENT_S: Final = 60.0
 _WATCH_S: Final = (300, 600)
 _SHORT_S: Final = 1.0
 _PATIENCE: Final = 5
-_GATHER_S: Final = 0.02
+_GATHER_S: Final = 0.005
 """How long further steps of a watch are left to gather: each one alone costs twice as much."""
 _INITIAL_SILENCE_S: Final = 10.0
 """How long a watch that begins with the objects may be silent before they are complete."""

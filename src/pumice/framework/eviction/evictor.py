@@ -6,27 +6,43 @@ evicted, the least valuable first, until the task fits.  Where it does not, that
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
+from functools import partial
+from itertools import islice
 
 from pumice.core.resources import Column, Mask, fits_one
 from pumice.core.status import Status
 from pumice.core.tables import ALLOCATED, BOOKED, NOWHERE
 from pumice.core.views import Task
+from pumice.framework.arguments import MinimalVictimsArguments
 from pumice.framework.dispatch import Method
 from pumice.framework.eviction.candidates import Candidates, Scope, Visit
+from pumice.framework.eviction.minimal import MOST_NODES, MinimalVictims, Plan, Question
+from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.session_state import SessionState
-from pumice.framework.statement import Statement
+from pumice.framework.statement import Moves, Statement
 
 
 class Evictor(ABC):
     """One run of an action: the candidates, and what need not be tried twice."""
 
-    def __init__(self, ssn: Session, action: str, hook: Method, statuses: Iterable[Status]) -> None:
+    def __init__(
+        self,
+        ssn: Session,
+        action: str,
+        hook: Method,
+        statuses: Iterable[Status],
+        arguments: MinimalVictimsArguments,
+    ) -> None:
         """Make it; plugins name victims by ``hook``, among tasks in one of some states."""
         self._ssn = ssn
         self._snapshot = ssn.snapshot
         self._action = action
         self._candidates = Candidates(ssn, hook, statuses)
+        across = hook is Plugin.reclaimable  # within a queue, what it deserves does not matter
+        limits = ssn.queue_limits if across else _unlimited
+        is_minimal = arguments.minimal_victims
+        self._minimal = MinimalVictims(ssn, arguments, limits) if is_minimal else None
         self._hopeless: set[Hashable] = set()
         """Tasks that found no room since anything moved, by all that their attempt depends on."""
         self._failed = False
@@ -34,8 +50,11 @@ class Evictor(ABC):
 
     def serve(self, job: int) -> None:
         """Evict for a job until it no longer starves; keep the result if it can wait for it."""
-        ssn = self._ssn
+        ssn, minimal = self._ssn, self._minimal
+        if minimal is not None and not minimal.may_ask(job):
+            return
         stmt = ssn.statement()
+        start = stmt.checkpoint()
         for row in ssn.ordering.sort_tasks(ssn.pending_tasks(job)):
             if not ssn.policy.job_starving(job):
                 break
@@ -45,6 +64,9 @@ class Evictor(ABC):
             stmt.discard()
             self._hopeless.clear()
         elif len(stmt):
+            if minimal is not None:
+                self._spare(stmt, start, job, minimal)
+                minimal.note(stmt.evictions())
             ssn.records.note_eviction(job, stmt.victims())
             stmt.commit()
 
@@ -68,6 +90,8 @@ class Evictor(ABC):
 
     def _visit(self, stmt: Statement, task: Task, scope: Scope, visit: Visit) -> bool:
         """Evict on the first node on which a task then fits, and pipeline it there."""
+        if self._minimal is not None:
+            return self._visit_cheapest(stmt, task, scope, visit, self._minimal)
         snapshot = self._snapshot
         for node in visit:
             victims = self._candidates.victims(scope, task, node)
@@ -96,6 +120,73 @@ class Evictor(ABC):
         if not self._may_stay(task, node):
             return False
         stmt.pipeline(task.row, node, freed=freed)
+        return True
+
+    # The fewest victims
+
+    def _visit_cheapest(
+        self, stmt: Statement, task: Task, scope: Scope, visit: Visit, minimal: MinimalVictims
+    ) -> bool:
+        """Evict on the node whose victims cost least, and pipeline a task there."""
+        best: Plan | None = None
+        taken = [*stmt.evictions()]
+        for node in islice(visit, MOST_NODES):
+            offered = minimal.offered(task, self._candidates.victims(scope, task, node))
+            works = partial(self._works, stmt, task, node)
+            plan = minimal.cheapest(Question(task, node, offered, taken, works))
+            if plan is not None and (best is None or plan.cost < best.cost):
+                best = plan
+            if best is not None and not best.victims:
+                break
+        if best is None:
+            return False
+        for victim in best.victims:
+            stmt.evict(victim, self._action, task.key)
+        freed = any(map(self._makes_room, best.victims))
+        stmt.pipeline(task.row, best.node, freed=freed)
+        return True
+
+    def _works(self, stmt: Statement, task: Task, node: int, victims: list[int]) -> bool:
+        """Try whether a task fits on a node without some pods."""
+        start = stmt.checkpoint()
+        for victim in victims:
+            stmt.evict(victim, self._action, task.key)
+        works = self._fits(task, node) and self._may_stay(task, node)
+        stmt.rollback(start)
+        return works
+
+    def _spare(
+        self, stmt: Statement, start: tuple[int, int], job: int, minimal: MinimalVictims
+    ) -> None:
+        """Keep each victim without which all tasks that got a place still have it.
+
+        A later task may have emptied a node further than the one before had to.
+        """
+        evictions, moves = stmt.evictions(), stmt.moves_since(start)
+        freed = {task for task, _, _ in moves if task in self._ssn.intents.nominations}
+
+        def works(kept: dict[int, str]) -> bool:
+            stmt.rollback(start)
+            placed = self._repeats(stmt, kept, moves, freed)
+            return placed and bool(self._ssn.policy.job_pipelined(job))
+
+        for victim in minimal.spared_first(evictions):
+            fewer = {row: whom for row, whom in evictions.items() if row != victim}
+            if works(fewer):
+                evictions = fewer
+        works(evictions)
+
+    def _repeats(
+        self, stmt: Statement, evictions: dict[int, str], moves: Moves, freed: set[int]
+    ) -> bool:
+        """Make evictions and placements once more; return whether all tasks fit."""
+        for victim, whom in evictions.items():
+            stmt.evict(victim, self._action, whom)
+        for row, node, _ in moves:
+            task = Task(self._snapshot, row)
+            if not self._fits(task, node) or not self._may_stay(task, node):
+                return False
+            stmt.pipeline(row, node, freed=row in freed)
         return True
 
     # What the actions decide
@@ -131,6 +222,10 @@ class Evictor(ABC):
     def _is_in_vain(self, visit: Visit, task: Task, scope: Scope, evicted: Column) -> bool:  # noqa: ARG002  # for subclasses
         """Return whether evicting so much (R,) cannot help; may drop further nodes, too."""
         return False
+
+
+def _unlimited() -> None:
+    return None
 
 
 def fits_after_evictions(state: SessionState, task: Task, node: int) -> bool:

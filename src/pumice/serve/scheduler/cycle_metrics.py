@@ -1,5 +1,6 @@
 """What cycles and queues show as metrics."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,6 @@ from pumice.api.kinds import POD_GROUP
 from pumice.api.times import epoch
 from pumice.cache.informer import Informer
 from pumice.core.resources import CPU, MEMORY, PODS, Column, dominant_share
-from pumice.examine.limits import limits_of
 from pumice.framework.fit_errors import lacking_tasks
 from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import Reservations
@@ -58,7 +58,7 @@ class QueueMetrics(Observer):
     def _report_queues(self, ssn: Session) -> None:
         queues = ssn.snapshot.queues
         rows = np.flatnonzero(queues.listed).tolist()
-        limits = limits_of(ssn)
+        limits = ssn.queue_limits()
         if limits is not None:
             self._report_limited(ssn, limits, rows)
         present = {queues.names[row] for row in rows}
@@ -146,6 +146,8 @@ def _amounts(limits: QueueLimits) -> dict[str, Column]:
 
 
 _PRUNED_EACH: Final = 64  # cycles
+_COUNTED_EACH_S: Final = 1.0
+"""How often objects are counted, however short cycles are."""
 
 
 class CycleTimer(Observer):
@@ -201,6 +203,8 @@ class CycleMetrics:
         self._bad: Counter[str] = Counter()
         self._events_lost = 0
         self._cycles = 0
+        self._counted_at = -math.inf
+        self._troubles: Mapping[str, str] = {}
 
     @contextmanager
     def timed(self) -> Iterator[Observer]:
@@ -228,7 +232,9 @@ class CycleMetrics:
             metrics.task_stage("Assumed", *_waited(informer, decided.binds, cycle.at))
         self._record_writes(metrics, cycle, informer)
         self._record_jobs(metrics, cycle, informer)
-        self._record_objects(metrics, informer, troubles)
+        if troubles != self._troubles or abs(cycle.at - self._counted_at) >= _COUNTED_EACH_S:
+            self._record_objects(metrics, informer, troubles)
+            self._troubles, self._counted_at = dict(troubles), cycle.at
         lost = live.binder.events_lost
         metrics.events_lost(lost - self._events_lost)
         self._events_lost = lost

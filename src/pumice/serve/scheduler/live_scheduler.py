@@ -13,7 +13,7 @@ from pumice.api.kinds import CONFIG_MAP, DEFAULT_QUEUE
 from pumice.api.meta import ConfigMap
 from pumice.api.nodes import Node
 from pumice.api.objects import from_manifest
-from pumice.binder import Binder, WriteResults
+from pumice.binder import Binder, WriteResult, WriteResults
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
 from pumice.cluster.base import Cluster, Writer
@@ -22,6 +22,7 @@ from pumice.core.status import PENDING
 from pumice.errors import ClusterError, InputError, NotFoundError
 from pumice.framework.session_state import ProcessMemory
 from pumice.scheduler import Observer, Scheduler
+from pumice.serve.scheduler.arrivals import PATIENCE_S, Arrivals
 from pumice.serve.scheduler.recovery import Read, Recovery
 from pumice.serve.scheduler.volume_binding import VolumeBinding
 
@@ -83,6 +84,8 @@ class Cycle:
     writes: WriteResults
     dropped: bool = False
     """Whether nothing of it was written, because another scheduler leads by now."""
+    usage: Mapping[str, Any] | None = None
+    """The measured use of nodes that it saw."""
 
 
 class LiveScheduler:
@@ -110,13 +113,15 @@ class LiveScheduler:
         confirm_s: float = 30.0,
         look_s: float = 1.0,
         process: ProcessMemory | None = None,
+        wake: Callable[[], None] | None = None,
     ) -> None:
         """Make one.
 
         ``node_selector`` are labels ("name:value") one of which a node must have to count;
         ``may_write`` is checked after deciding; ``clock`` measures how long answers take;
         ``read`` returns objects as they are now, by default ``get``.  ``process`` outlives
-        every scheduler that replaces another one.
+        every scheduler that replaces another one.  With ``wake``, called on any thread when a write
+        failed, cycles begin by event: jobs are seen before all their pods exist.
         """
         self._cluster = cluster
         self.scheduler = scheduler
@@ -128,8 +133,11 @@ class LiveScheduler:
         self._assume = assume
         self._may_write = may_write
         self._clock = clock or cluster.now
+        self._arrivals = Arrivals(self._clock, PATIENCE_S if wake is not None else 0.0)
+        self._results: list[WriteResult] = []  # those that came between cycles
+        self._undone = 0
         self.informer = self._new_informer()
-        self.binder = self._new_binder(writer, write_conditions=write_conditions)
+        self.binder = self._new_binder(writer, wake, write_conditions=write_conditions)
         read = read or (lambda kind, namespace, name, _: cluster.get(kind, namespace, name))
         self.recovery = Recovery(
             self.informer, self.binder, read, clock=self._clock, confirm_s=confirm_s, look_s=look_s
@@ -149,7 +157,9 @@ class LiveScheduler:
             wants_node=self._wants_node,
         )
 
-    def _new_binder(self, writer: Writer | None, *, write_conditions: bool) -> Binder:
+    def _new_binder(
+        self, writer: Writer | None, wake: Callable[[], None] | None, *, write_conditions: bool
+    ) -> Binder:
         return Binder(
             self._cluster,
             writer=writer,
@@ -158,7 +168,19 @@ class LiveScheduler:
             source=self._names[0] if len(self._names) == 1 else _ONE_OF_MANY,
             write_conditions=write_conditions,
             clock=self._clock,
+            on_failure=wake,
         )
+
+    def look(self) -> bool:
+        """Apply changes and results of writes; return whether they may let something start."""
+        if self.stale:
+            return True
+        self.stale = True
+        self._results += self.catch_up().results
+        self.stale = False
+        undone, self._undone = self._undone, self.recovery.undone
+        news = self.informer.take_news()
+        return self._arrivals.may_start(news, self.informer.snapshot) or undone != self._undone
 
     def cycle(self, observer: Observer | None = None) -> Cycle:
         """Apply changes, decide, and write the decisions."""
@@ -166,6 +188,8 @@ class LiveScheduler:
             self._start_over()
         self.stale = True
         writes = self.catch_up()
+        writes.results[:0], self._results = self._results, []
+        self._arrivals.may_start(self.informer.take_news(), self.informer.snapshot)
         self._config_maps.show(self.scheduler.config_maps, self.informer.snapshot)
         now = self._cluster.now()
         usage = self._usage(now) if self._usage is not None else None
@@ -183,7 +207,7 @@ class LiveScheduler:
         if not dropped:
             writes.results += self._write(decisions).results
         self.stale = False
-        return Cycle(now, decisions, writes, dropped)
+        return Cycle(now, decisions, writes, dropped, usage)
 
     def catch_up(self) -> WriteResults:
         """Apply changes and results of writes; return the latter."""
@@ -204,7 +228,7 @@ class LiveScheduler:
     @property
     def next_due(self) -> float | None:
         """When something is due by the clock alone; None: nothing is."""
-        due = (self.volumes.next_deadline, self.recovery.next_release)
+        due = (self.volumes.next_deadline, self.recovery.next_release, self._arrivals.next_due)
         return min((at for at in due if at is not None), default=None)
 
     def _start_over(self) -> None:
@@ -216,6 +240,7 @@ class LiveScheduler:
 
     def _write(self, decisions: Decisions) -> WriteResults:
         self._recovers |= bool(decisions.volumes)
+        self._arrivals.hide(decisions, self.informer.snapshot)
         decisions = self.volumes.begin(decisions, self._clock())
         if self._assume:
             self.recovery.assume(decisions, self._clock())

@@ -1,4 +1,4 @@
-"""The loop of a served scheduler: ready, leading, one cycle a period, whatever happens.
+"""The loop of a served scheduler: ready, leading, cycle after cycle, whatever happens.
 
 Its owner closes the cluster's fence when the lease is lost; the loop then decides nothing,
 and starts from the cluster's state when it leads again.  No cycle begins while a cache may be
@@ -30,6 +30,7 @@ from pumice.serve.options import SchedulerOptions
 from pumice.serve.scheduler.cycle_metrics import CycleMetrics, QueueMetrics
 from pumice.serve.scheduler.default_queues import DefaultQueues
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
+from pumice.serve.scheduler.rhythm import Rhythm
 from pumice.serve.scheduler.shadow import Shadow
 from pumice.serve.scheduler.waiting_causes import WaitingCauses
 
@@ -217,6 +218,8 @@ class SchedulerLoop:
         self._metrics = metrics
         self._waiting_causes = WaitingCauses(metrics, QueueMetrics(metrics))
         self._cycle_metrics = CycleMetrics(metrics, clock, self._waiting_causes)
+        self._wake = cluster.new_wake() if options.cycle == "event" else None
+        self._rhythm = Rhythm(self._wake, clock, options.cycle_gather_s, on_turn)
         self._process = ProcessMemory(started_at=cluster.now())
         self._log = LoopLog()
         self._gate = CacheGate(cluster, metrics, _log, clock)
@@ -261,8 +264,12 @@ class SchedulerLoop:
             while not stop.is_set():
                 started = self._clock()
                 self._on_turn()
-                pause = self._turn()
-                stop.wait(max(0.0, pause - (self._clock() - started)))
+                until = started + self._turn()
+                live = self._live
+                if live is None or not self._leads or self._failures:
+                    stop.wait(max(0.0, until - self._clock()))
+                else:
+                    self._rhythm.wait(stop, until, live.next_due, self._may_start)
         finally:
             if self._usage is not None:
                 self._usage.stop()
@@ -281,6 +288,17 @@ class SchedulerLoop:
             return self._back_off(error)
         self._failures, self._failure = 0, ""
         return period
+
+    def _may_start(self) -> bool:
+        """Return whether changes may let something start, or need a turn for another reason."""
+        live = self._live
+        if live is None or not self._is_leader() or not self._gate.is_open(0.0):
+            return True
+        try:
+            return live.look() or self._latest_scheduler() is not live.scheduler
+        except Exception as error:  # noqa: BLE001  # the next cycle starts over
+            self._back_off(error)
+            return True
 
     def _is_current(self) -> bool:
         """Wait a moment for caches as new as the lease, without a gap; return whether they are."""
@@ -312,7 +330,7 @@ class SchedulerLoop:
             nodes = live.informer.snapshot.nodes.objects
             self._usage.set_nodes([each for each in nodes if isinstance(each, Node)])
         with self._cycle_metrics.timed() as observer:
-            cycle = live.cycle(Observers(observer, self._observer))
+            cycle = live.cycle(Observers(observer, self._rhythm, self._observer))
         troubles = self._cluster.troubles()
         self._cycle_metrics.record(cycle, live, troubles)
         if self._shadow is not None:
@@ -358,6 +376,7 @@ class SchedulerLoop:
             read=read,
             look_s=options.schedule_period_s,
             process=self._process,
+            wake=None if self._wake is None else self._wake.set,
         )
 
     def _stand_down(self) -> None:

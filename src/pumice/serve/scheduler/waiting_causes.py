@@ -1,8 +1,8 @@
 """Why jobs wait, as in `explain`: on the pod group, as an event, and counted as a metric.
 
-An observer of the live scheduler.  A job is examined in the cycle after one that left it waiting
-for another reason than before; a few jobs each cycle, so that a cycle stays short.  One that keeps
-waiting for the same reason is examined again now and then, since the amounts change.
+An observer of the live scheduler.  A job is examined once it has waited for a moment, and when it
+waits for another reason than before; a few jobs a second, so that cycles stay short.  One that
+keeps waiting for the same reason is examined again now and then, since the amounts change.
 """
 
 from collections import Counter
@@ -23,8 +23,10 @@ if TYPE_CHECKING:  # loaded once a job waits: a scheduler that starts has no use
     from pumice.examine.causes import Examiner
     from pumice.examine.findings import Finding
 
-MOST_EACH_CYCLE: Final = 10
-"""Jobs that are examined in one cycle."""
+MOST_EACH_SECOND: Final = 10
+"""Jobs that are examined in a second, and at most in one cycle."""
+PATIENCE_S: Final = 0.5
+"""How long a job waits before it is examined: most start at once, or with the next change."""
 LONGEST_S: Final = 60.0
 """How long amounts stay as written before a job is examined for others, or they are replaced."""
 PAUSE_S: Final = 5.0
@@ -44,7 +46,10 @@ class WaitingCauses(Observer):
         self._inner = inner or Observer()
         self._causes: dict[str, Finding] = {}
         self._records: dict[str, Hashable] = {}
-        self._due: dict[str, None] = {}
+        self._due: dict[str, float] = {}
+        """Jobs to be examined, and since when."""
+        self._allowance = float(MOST_EACH_SECOND)
+        self._allowed_at = 0.0
         self._examiners: list[Examiner] = []
         self._changed: dict[str, Finding | None] = {}
         """Jobs with another cause than before, None for those that wait no more."""
@@ -60,7 +65,7 @@ class WaitingCauses(Observer):
         """Examine the jobs that are due."""
         self._inner.opened(ssn)
         known = ssn.snapshot.jobs.row_of
-        keys = [key for key in self._due if key in known][:MOST_EACH_CYCLE]
+        keys = self._allowed(ssn.now, [key for key in self._due if key in known])
         keys = keys or [key for key in self._oldest(ssn.now) if key in known]
         self._examiners = []
         if not keys or ssn.has_plugin(_OUTSIDE):
@@ -74,6 +79,16 @@ class WaitingCauses(Observer):
             examiner.book = book
             examiner.opened(ssn)
             self._examiners.append(examiner)
+
+    def _allowed(self, now: float, keys: list[str]) -> list[str]:
+        """Return the jobs to examine now, of those that are due for long enough."""
+        passed_s = abs(now - self._allowed_at)
+        self._allowance = min(self._allowance + MOST_EACH_SECOND * passed_s, MOST_EACH_SECOND)
+        self._allowed_at = now
+        ripe = [key for key in keys if abs(now - self._due[key]) >= PATIENCE_S]
+        chosen = ripe[: int(self._allowance)]
+        self._allowance -= len(chosen)
+        return chosen
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Record the findings, and choose the jobs to examine next."""
@@ -91,7 +106,7 @@ class WaitingCauses(Observer):
             if self._records.get(key) == record:
                 continue
             if not ssn.has_plugin(_OUTSIDE):
-                self._due[key] = None
+                self._due.setdefault(key, ssn.now)
             elif record != _NOT_TAKEN:
                 self._take(key, _recorded(ssn, key, decisions), ssn.now)
             else:
@@ -99,8 +114,9 @@ class WaitingCauses(Observer):
         for key in [key for key in self._causes if key not in waiting]:
             self._drop(key)
         if not decisions.binds and not decisions.pipelined:
-            self._due |= {key: None for key, each in self._causes.items() if _is_brief(each)}
-        self._due = {key: None for key in self._due if key in waiting}
+            brief = (key for key, each in self._causes.items() if _is_brief(each))
+            self._due |= {key: ssn.now for key in brief if key not in self._due}
+        self._due = {key: since for key, since in self._due.items() if key in waiting}
         self._records = waiting
         self._metrics.waiting_jobs(Counter(each.code.value for each in self._causes.values()))
 

@@ -162,10 +162,10 @@ def test_writes_are_counted_by_what_they_were(recorded: Recorded) -> None:
 def test_kinds_and_bad_objects_are_counted(recorded: Recorded) -> None:
     skipped = recorded.loop._live.informer.skipped
     counts, series = [], dict[str, str]()
-    for count in (2, 2, 5, 1, 1):
+    for second, count in enumerate((2, 2, 5, 1, 1)):
         skipped.clear()
         skipped["Pod"] = count
-        series = recorded.record()
+        series = recorded.record(at=float(second))
         (name,) = (each for each in series if each.startswith("pumice_bad_objects_total"))
         counts.append(float(series[name]))
     assert counts == [2, 2, 5, 6, 6]

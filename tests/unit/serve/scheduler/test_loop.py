@@ -50,6 +50,9 @@ class Cluster(EmbeddedCluster):
     def read(self, kind: Any, namespace: Any, name: Any, *, timeout_s: Any) -> Any:
         return self.get(kind, namespace, name)
 
+    def new_wake(self) -> threading.Event:
+        return threading.Event()
+
     def troubles(self) -> Any:
         return {}
 
@@ -80,10 +83,12 @@ def node_of(cluster: Any, name: str = "g-0") -> Any:
     return cluster.get("Pod", "default", name)["spec"].get("nodeName")
 
 
-def looping(cluster: Any, period_s: float = 1.0, **given: Any) -> Any:
+def looping(cluster: Any, period_s: float = 1.0, cycle: str = "event", **given: Any) -> Any:
     """Return a loop to be turned by hand."""
     given = {"latest_scheduler": default(), "metrics": Metrics(), "clock": cluster.now, **given}
-    return SchedulerLoop(cluster, SchedulerOptions(schedule_period_s=period_s), **given)
+    return SchedulerLoop(
+        cluster, SchedulerOptions(schedule_period_s=period_s, cycle=cycle), **given
+    )
 
 
 def ended_after(cluster: Any, cycles: Any, **given: Any) -> Any:

@@ -204,7 +204,7 @@ def test_turns_are_announced_and_start_a_period_apart(cluster: Any) -> None:
         if len(turns) == 5:
             stop.set()
 
-    looping(cluster, clock=lambda: times[0], on_turn=turn).run(stop)
+    looping(cluster, cycle="period", clock=lambda: times[0], on_turn=turn).run(stop)
     assert turns == [100.0, 101.0, 102.0, 103.0, 104.0]
     assert waits == [0.75, 0.5, 0.25, 0.0, 0.0]
 

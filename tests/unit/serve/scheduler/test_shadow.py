@@ -1,6 +1,7 @@
 """A scheduler in the shadow: it writes nothing, and finds where another one did otherwise."""
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,9 @@ class Cluster(EmbeddedCluster):
     def __init__(self) -> None:
         super().__init__(VirtualClock(0.0))
         self.submitted: list[Any] = []
+
+    def new_wake(self) -> threading.Event:
+        return threading.Event()
 
     def wait_current(self, timeout_s: float) -> list[str]:
         return []

@@ -1,5 +1,6 @@
 """Why jobs wait, reported on a cluster: on the pod group, as an event, and counted by code."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from pumice.metrics import Metrics
 from pumice.scheduler import Observer, Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.scheduler import waiting_causes
-from pumice.serve.scheduler.waiting_causes import MOST_EACH_CYCLE, WaitingCauses
+from pumice.serve.scheduler.waiting_causes import MOST_EACH_SECOND, WaitingCauses
 from pumice.testing import pod, pod_group, priority_class
 
 GROUP = "PodGroup.scheduling.volcano.sh"
@@ -77,16 +78,20 @@ def test_the_marks_go_once_the_job_starts(plane: Any) -> None:
 def test_waiting_jobs_are_counted_by_code_and_examined_a_few_at_a_time(plane: Any) -> None:
     metrics = Metrics()
     causes = WaitingCauses(metrics)
-    for number in range(MOST_EACH_CYCLE + 3):
+    for number in range(MOST_EACH_SECOND + 3):
         submit(plane, f"j{number}", 9)
     plane.scheduler.scheduler = Scheduler(parse_conf(DEFAULT_CONF))
     counts = []
-    for _ in range(4):
+    for _ in range(30):  # a tenth of a second apart
         plane.scheduler.cycle(causes)
+        plane.clock.advance(0.1)
         line = 'pumice_waiting_jobs{code="InsufficientResource"}'
         found = [each for each in metrics.text().splitlines() if each.startswith(line)]
         counts.append(float(found[0].split()[1]) if found else 0.0)
-    assert counts == [0, MOST_EACH_CYCLE, MOST_EACH_CYCLE + 3, MOST_EACH_CYCLE + 3]
+    few = MOST_EACH_SECOND
+    assert counts[:5] == [0] * 5  # none before it has waited for a moment
+    assert max(after - before for before, after in pairwise(counts[5:])) == 1
+    assert (counts[5], counts[-1]) == (few, few + 3)
 
 
 def test_plugins_are_not_asked_which_pods_were_spared(

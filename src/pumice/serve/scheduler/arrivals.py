@@ -1,0 +1,94 @@
+"""Whether changes may let something start, and which jobs are still being created.
+
+Used by the live scheduler.  Jobs whose pods are still being created begin no cycle, and nothing is
+written about them.  With cycles a few milliseconds apart most gangs are seen before they
+are whole, and a status that says so would be outdated before it is read.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from pumice.api.decisions import Decisions
+from pumice.api.groups import PodGroup
+from pumice.api.kinds import JOB, kind_of
+from pumice.cache.news import News
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import PENDING, PHASE_CODE
+from pumice.core.tables import NOWHERE
+
+PATIENCE_S: Final = 0.5
+"""How long the pods of a job may take to appear, from the first of them or from its group on."""
+
+
+class Arrivals:
+    """Remembers since when jobs are known that may not be complete."""
+
+    def __init__(self, clock: Callable[[], float], patience_s: float = PATIENCE_S) -> None:
+        self._clock = clock
+        self._patience_s = patience_s
+        self._since: dict[str, float] = {}
+
+    @property
+    def next_due(self) -> float | None:
+        """When the first of them has had its time."""
+        return min(self._since.values()) + self._patience_s if self._since else None
+
+    def may_start(self, news: News, snapshot: Snapshot) -> bool:
+        """Return whether changes may let something start, after what is arriving was noted."""
+        jobs = {*_jobs_of(news.pods, snapshot), *news.groups}
+        self._note(jobs, snapshot)
+        return not self._since.keys() >= jobs or (news.others and _anything_waits(snapshot))
+
+    def _note(self, jobs: Iterable[str], snapshot: Snapshot) -> None:
+        """Note that jobs are new or have new pods, and forget those that have had their time."""
+        now = self._clock()
+        for key in jobs:
+            self._since.setdefault(key, now)
+        self._since = {
+            key: since
+            for key, since in self._since.items()
+            if now - since < self._patience_s and _is_incomplete(snapshot, key)
+        }
+
+    def hide(self, decisions: Decisions, snapshot: Snapshot) -> None:
+        """Remove what decisions say about jobs that are arriving; none of them is placed."""
+        jobs, tasks = snapshot.jobs, snapshot.tasks
+        for key in self._since:
+            row = jobs.row_of.get(key)
+            if row is None:
+                continue
+            decisions.pod_groups.pop(key, None)
+            for task in jobs.tasks[row]:
+                decisions.waiting_pods.pop(tasks.keys[task], None)
+
+
+def _is_incomplete(snapshot: Snapshot, key: str) -> bool:
+    """Return whether pods are missing that somebody creates without waiting for the scheduler.
+
+    The pods of a Volcano job are created once its group is admitted.
+    """
+    jobs = snapshot.jobs
+    row = jobs.row_of.get(key)
+    if row is None or not jobs.listed[row]:
+        return True
+    group = jobs.groups[row]
+    if isinstance(group, PodGroup) and not int(jobs.n_tasks[row]):
+        owners = group.metadata.owner_references
+        if any(kind_of({"apiVersion": o.api_version, "kind": o.kind}) == JOB for o in owners):
+            return False
+    return int(jobs.n_tasks[row]) < int(jobs.min_member[row])
+
+
+def _jobs_of(pods: Iterable[str], snapshot: Snapshot) -> Iterator[str]:
+    """Return the jobs of pods, of those that this scheduler places."""
+    tasks, jobs = snapshot.tasks, snapshot.jobs
+    for pod in pods:
+        row = tasks.row_of.get(pod)
+        if row is not None and tasks.job[row] != NOWHERE:
+            yield jobs.keys[tasks.job[row]]
+
+
+def _anything_waits(snapshot: Snapshot) -> bool:
+    jobs = snapshot.jobs
+    waits = (jobs.counts[PENDING] > 0) | (jobs.phase <= PHASE_CODE["Pending"])
+    return bool((waits & jobs.listed).any())

@@ -1,0 +1,177 @@
+"""Many cases from one file: a matrix, drawn workloads, changed configurations, watched files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.cli.main import main
+from pumice.cli.watching import run_on_changes
+from pumice.scenarios.mutants import mutants_of
+from pumice.scenarios.runner import find_scenarios, run_files
+from pumice.scenarios.scenario import load_scenario
+
+CONF = """\
+actions: "enqueue, allocate"
+tiers:
+- plugins:
+  - name: gang
+    enableJobOrder: false
+  - name: predicates
+- plugins:
+  - name: binpack
+    arguments:
+      binpack.weight: 10
+"""
+GANG = {"name": "wide", "queue": "a", "pods": 4, "gang": True}
+
+
+def write(folder: Path, **keys: Any) -> Path:
+    path = folder / "case.yaml"
+    path.write_text(json.dumps({"conf": CONF, "nodes": {"count": 2, "cpu": 4}, **keys}))
+    return path
+
+
+def run(*words: Any) -> Any:
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def results(path: Path) -> list[Any]:
+    return list(run_files(find_scenarios([path])))
+
+
+def test_a_matrix_is_every_combination(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        name="fits",
+        matrix={"seed": "1..2", "pods": [8, 9]},
+        workloads=[{"name": "all", "pods": "${pods}"}],
+        expect={"bindsNum": 8, "boundPerPodGroup": {"default/all": "${pods}"}},
+    )
+    found = results(path)
+    assert [each.outcome for each in found] == ["passed", "failed", "passed", "failed"]
+    assert found[3].name == "fits [seed=2, pods=9]"
+    assert "2 passed, 2 failed" in run("test", path).stdout
+    assert load_scenario(path).seed == 1
+
+
+def test_a_matrix_over_configurations(tmp_path: Path) -> None:
+    (tmp_path / "with.conf").write_text(CONF)
+    (tmp_path / "without.conf").write_text(
+        CONF.replace("- name: gang\n    enableJobOrder: false\n  ", "")
+    )
+    path = write(
+        tmp_path,
+        matrix={"confFrom": ["with.conf", "without.conf"]},
+        nodes={"count": 1, "cpu": 3},
+        workloads=[GANG],
+        always={"gangsWhole": True},
+    )
+    assert [each.outcome for each in results(path)] == ["passed", "failed"]
+
+
+MISTAKES = {
+    "an unused parameter": ({"matrix": {"gpus": [1]}}, "expected a use of ${gpus} in the scenario"),
+    "no values": ({"matrix": {"seed": []}}, "matrix.seed: expected at least one value"),
+    "a drawn field": ({"draw": {"pod": [1]}, "always": ["gangsWhole"]}, "did you mean 'pods'?"),
+    "nothing to hold": ({"draw": {"pods": "1..2"}}, "expected invariants for what is drawn"),
+}
+
+
+@pytest.mark.parametrize(("keys", "text"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_says_what_is_wanted(keys: Any, text: str, tmp_path: Path) -> None:
+    (result,) = results(write(tmp_path, expect={"binds": 0}, **keys))
+    assert result.outcome == "error"
+    assert text in result.differences[0]
+
+
+def test_a_drawn_counterexample_is_made_small_and_saved(tmp_path: Path) -> None:
+    draw = {
+        "cases": 30,
+        "workloads": "1..5",
+        "queue": ["a", "b"],
+        "pods": "1..6",
+        "gang": [True, False],
+    }
+    path = write(
+        tmp_path,
+        conf=CONF.replace("- name: gang\n    enableJobOrder: false\n  ", ""),
+        nodes={"cpu": 4},
+        draw={**draw, "running": [True, False], "priority": ["low", None]},
+        always={"gangsWhole": True, "noNodeOvercommitted": True},
+    )
+    (result,) = results(path)
+    saved = tmp_path / "case-found.yaml"
+    assert result.outcome == "failed"
+    assert f"saved as {saved}" in result.differences[0]
+    jobs = load_scenario(saved).objects
+    assert sum(one["kind"] == "PodGroup" for one in jobs) <= 2
+    (again,) = results(saved)
+    assert again.differences == result.differences[1:]
+
+
+def test_what_is_drawn_holds_with_gang(tmp_path: Path) -> None:
+    draw = {"cases": 10, "workloads": "1..3", "queue": ["a"], "pods": "1..6", "gang": True}
+    path = write(
+        tmp_path, draw=draw, always={"gangsWhole": True, "settles": {"within": "4 cycles"}}
+    )
+    assert [each.outcome for each in results(path)] == ["passed"]
+    assert not (tmp_path / "case-found.yaml").exists()
+
+
+def test_mutants_change_one_thing_each() -> None:
+    found = {(each.line, each.change) for each in mutants_of(CONF)}
+    assert found == {
+        (1, "without the action enqueue"),
+        (1, "allocate before enqueue"),
+        (1, "without the action allocate"),
+        (4, "without the plugin gang"),
+        (5, "enableJobOrder: true of gang"),
+        (6, "without the plugin predicates"),
+        (7, "tiers 1 and 2 as one"),
+        (8, "without the plugin binpack"),
+        (10, "without binpack.weight of binpack"),
+    }
+
+
+def test_changes_that_no_test_notices_are_named(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        nodes={"count": 2, "cpu": 3},
+        workloads=[{**GANG, "cpu": 2}, {"name": "one", "cpu": 1}],
+        expect={"boundPerPodGroup": {"default/one": 1}},
+    )
+    answer = run("test", path, "--mutate", "-o", "json")
+    changes = {each["change"]: each["noticedBy"] for each in json.loads(answer.stdout)["changes"]}
+    assert changes["without the plugin gang"] == str(path)
+    assert changes["without the action allocate"] == str(path)
+    assert changes["without the plugin binpack"] is None
+    assert answer.exit_code == 1
+    text = run("test", path, "--mutate").stdout
+    assert f"{path}: conf: line 8: without the plugin binpack: no test notices" in text
+
+
+def test_tests_must_pass_before_anything_is_changed(tmp_path: Path) -> None:
+    path = write(tmp_path, workloads=[GANG], expect={"binds": 0})
+    answer = run("test", path, "--mutate")
+    assert answer.exit_code == 2
+    assert "expected tests that pass before the configuration is changed" in answer.stderr
+
+
+def test_a_changed_file_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "case.yaml"
+    file.write_text("a")
+    runs: list[int] = []
+
+    def once() -> int:
+        runs.append(1)
+        if len(runs) == 2:
+            raise KeyboardInterrupt
+        return 0
+
+    monkeypatch.setattr("pumice.cli.watching.sleep", lambda _: file.write_text("changed"))
+    with pytest.raises(KeyboardInterrupt):
+        run_on_changes(once, [tmp_path])
+    assert len(runs) == 2
