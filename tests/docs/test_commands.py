@@ -22,6 +22,15 @@ RUN_ELSEWHERE = {
     "pumice ui": "tests/unit/cli/test_ui.py",  # so does this
     "pumice serve scheduler --ui": "tests/browser",
     "pumice serve scheduler --scheduler-name=pumice": "tests/e2e_kube/test_migration.py",
+    "pumice record": "tests/unit/cli/test_record.py",  # runs until it is stopped
+    "pumice replay": "tests/unit/replay/test_exact.py",
+    "pumice history": "tests/unit/cli/test_record.py",  # a record of the reader's own
+    "pumice run DIR": "tests/unit/cli/test_record.py",
+    "pumice queue order -f DIR": "tests/unit/cli/test_record.py",
+    "pumice queue list -f DIR": "tests/unit/cli/test_record.py",
+    "pumice snapshot show DIR": "tests/unit/cli/test_record.py",
+    "pumice snapshot save DIR": "tests/unit/cli/test_record.py",
+    "pumice serve scheduler --record": "tests/unit/serve/test_start.py",
     "pumice serve webhooks": "tests/e2e_kube/test_admission.py",
     "pumice job": "tests/unit/cli/test_job.py",  # asks a running cluster
     "pumice queue create": "tests/unit/cli/test_queue.py",  # so does this

@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -20,8 +21,14 @@ from pumice.clock import VirtualClock
 from pumice.cluster.embedded import data_directory
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import InputError
+from pumice.record import recorder as record_writer
+from pumice.record import segments
+from pumice.record.history import History
+from pumice.record.recorder import Limits, Recorder
 
-WATCHED: Final = {str(one.__file__) for one in (output_files, data_directory)} | {__file__}
+_WRITING: Final = (output_files, data_directory, record_writer, segments)
+WATCHED: Final = {str(one.__file__) for one in _WRITING} | {__file__}
 MOST: Final = 2000
 """Lines after which something is wrong: the writers have a tenth of them."""
 PIECE: Final = b"x" * 70_000
@@ -163,7 +170,40 @@ def _starts(folder: Path, prepare: Callable[[Path], None]) -> int:
     return each_kill(write, check)
 
 
+def recorder(folder: Path) -> int:
+    """Record two changes, the last in a new segment; what was flushed must be there."""
+    acknowledged, place = folder / "acknowledged", folder / "record"
+    names = ["first", "second"]
+
+    def write() -> None:
+        now = [1000.0]
+        record = Recorder(place, lambda: now[0], by="observer", limits=Limits(segment_s=1.0))
+        for number, name in enumerate(names, start=1):
+            now[0] += 1
+            record.put(_config_map(name))
+            record.flush()
+            acknowledged.write_text(str(number))
+        record.close()
+
+    def check() -> None:
+        wanted = int(acknowledged.read_text())
+        kept: list[str] = []
+        with suppress(InputError):  # killed before anything was there
+            kept = [each[2] for each in History(place).at().objects]
+        assert kept == names[: len(kept)], kept
+        assert len(kept) >= wanted, kept
+        begin()
+
+    def begin() -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        acknowledged.write_text("0")
+
+    begin()
+    return each_kill(write, check)
+
+
 WRITERS: Final = {
+    "record": recorder,
     "file": file_writer,
     "new-file": new_file_writer,
     "first-start": first_start,

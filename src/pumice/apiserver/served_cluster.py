@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from pumice import logs
@@ -28,6 +29,7 @@ from pumice.errors import AlreadyExistsError, PumiceError, UnavailableError
 from pumice.framework.session_state import ProcessMemory
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
+from pumice.serve.recording import Recording
 from pumice.serve.scheduler.live_scheduler import Usage
 from pumice.webhooks.embedded import EmbeddedAdmission
 
@@ -44,7 +46,8 @@ class SchedulerConfigMap:
     def __init__(self, cluster: EmbeddedCluster, plane: EmbeddedControlPlane, text: str) -> None:
         self._cluster = cluster
         self._plane = plane
-        self._seen = text
+        self._seen = self.text = text
+        """``text`` is the last good one."""
 
     def publish(self, *, replace: bool = False) -> None:
         """Write the ConfigMap, unless one exists, which then counts if it is to be kept."""
@@ -73,6 +76,7 @@ class SchedulerConfigMap:
         except PumiceError as error:
             self._record(found, "Warning", "InvalidConfiguration", f"{error}; the last one is kept")
         else:
+            self.text = text
             actions = f"actions: {', '.join(live.scheduler.conf.actions)}"
             lines = [actions, *map(str, live.scheduler.warnings)]
             self._record(found, "Normal", "Reloaded", "; ".join(lines))
@@ -224,9 +228,11 @@ class ServedCluster:
         clock: FastClock | None = None,
         usage: Usage | None = None,
         is_default_scheduler: bool = False,
+        record: Path | None = None,
     ) -> None:
         """Make one; ``conf`` is the text of the scheduler configuration, ``data`` its disk.
 
+        ``record`` is a folder in which all that happens is recorded.
         With ``is_default_scheduler`` pods that name no scheduler, or the default one, are placed.
         """
         if clock is None:
@@ -239,6 +245,8 @@ class ServedCluster:
             self.cluster = EmbeddedCluster(
                 clock, seed=data.starts * _NAMES_OF_A_START, tables=data.tables
             )
+        self._since = {"startedAt": self.cluster.now()}
+        self._recording = None if record is None else self._record(record)
         self.plane = plane = EmbeddedControlPlane(
             parse_conf(conf),
             (*all_controllers(), WorkloadController(), ForeignPodController()),
@@ -248,14 +256,11 @@ class ServedCluster:
             seed=seed,
             period_s=period_s,
             usage=usage,
-            process=ProcessMemory(started_at=self.cluster.now()),
+            process=ProcessMemory(started_at=self._since["startedAt"]),
+            observed=None if self._recording is None else self._recording.observed,
         )
         self._conf = SchedulerConfigMap(self.cluster, plane, conf)
-        plane.on_cycle.append(self._conf.follow)
-        if data is not None:
-            plane.on_cycle.append(lambda _: data.sync())
-        custom_kinds = CustomKinds(self.cluster)
-        plane.on_cycle.append(custom_kinds.sync)
+        self._listen()
         self.cluster.admission = EmbeddedAdmission(
             self.cluster, is_default_scheduler=is_default_scheduler
         )
@@ -263,6 +268,25 @@ class ServedCluster:
         self._running = RunningPlane(plane, clock)
         self.api = RestApi(self.cluster, self._written)
         self._server = ApiServer(self.api, port=port)
+
+    def _listen(self) -> None:
+        """Register all that is called after each cycle."""
+        plane, data = self.plane, self._data
+        if self._recording is not None:  # with the configuration that the cycle had
+            plane.on_cycle.append(self._recording.finished)
+        plane.on_cycle.append(self._conf.follow)
+        if data is not None:
+            plane.on_cycle.append(lambda _: data.sync())
+        custom_kinds = CustomKinds(self.cluster)
+        plane.on_cycle.append(custom_kinds.sync)
+
+    def _record(self, folder: Path) -> Recording:
+        """Make a record of the scheduler, with the configuration that it has."""
+
+        def current() -> tuple[str, str]:
+            return self._conf.text, f"ConfigMap {NAMESPACE}/{NAME}"
+
+        return Recording(folder, self.cluster.now, conf=current, beside=self.cluster)
 
     @property
     def url(self) -> str:
@@ -301,6 +325,8 @@ class ServedCluster:
         if self._data is not None:
             with self.cluster.lock:
                 self._data.begin()
+        if self._recording is not None:
+            self._recording.start({"seed": self.plane.scheduler.scheduler.seed, **self._since})
         self._running.start()
         self._server.start()
 
@@ -312,6 +338,8 @@ class ServedCluster:
         """Stop serving clients and end."""
         self._server.stop()
         self._running.stop()
+        if self._recording is not None:
+            self._recording.close()
         if self._data is not None:
             with self.cluster.lock, suppress(UnavailableError):
                 self._data.sync()

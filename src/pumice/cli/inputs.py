@@ -11,7 +11,7 @@ import click
 
 from pumice.api.text_files import shown_name
 from pumice.cli.connect import ConnectOptions, connect, trouble
-from pumice.cli.options import ClusterInput, PluginSources, time_of
+from pumice.cli.options import ClusterInput, PluginSources, moment_of
 from pumice.cli.terminal import echo
 from pumice.errors import ClusterError, ConfError, InputError, ScenarioError, ServiceError, Words
 from pumice.garbage_collection import reading
@@ -31,17 +31,22 @@ _T = TypeVar("_T")
 
 
 def read_world(
-    source: ClusterInput, plugins: PluginSources = (), *, ask_extender: bool = False
+    source: ClusterInput,
+    plugins: PluginSources = (),
+    *,
+    ask_extender: bool = False,
+    warns: bool = True,
 ) -> ClusterState:
     """Read the cluster of a command: files, else the running one.
 
-    Settings without effect, and what a cluster did not show, are printed.
+    Settings without effect, if it ``warns`` of them, and what a cluster did not
+    show, are printed.
     """
     from pumice.diagnosis.sources import load_world
     from pumice.framework.registry import load_plugins
     from pumice.scenarios.suspicious_objects import mistakes
 
-    files, conf, at = source.files, source.conf, time_of(source.now)
+    files, conf, at = source.files, source.conf, moment_of(source.now, source.files)
     if files:
         with reading():
             world = load_world(files, conf, at)
@@ -51,7 +56,8 @@ def read_world(
         world = ask_cluster(source, lambda cluster: load_world([cluster], conf, at))
         echo(f"note: scheduler configuration: {world.conf_source}", err=True)
     world = replace(world, plugins=load_plugins(plugins), asks_extender=ask_extender)
-    warn_of_conf(world.scheduler_conf, world.conf_source, plugins)
+    if warns:
+        warn_of_conf(world.scheduler_conf, world.conf_source, plugins)
     if files:
         # of two that were read the later one counts, but others are made for jobs and claims
         are_unique = not (world.jobs or world.of_kind("ResourceClaimTemplate"))
@@ -140,7 +146,7 @@ def read_scenario(
         InputError: a file cannot be read or used.
     """
     with reading():
-        return _read(files, conf, time_of(now))
+        return _read(files, conf, moment_of(now, files))
 
 
 def _read(files: Sequence[Path], conf: Path | None, at: float | None) -> Scenario:

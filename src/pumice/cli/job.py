@@ -23,6 +23,7 @@ from pumice.cli.vcctl.columns import (
 )
 from pumice.cli.vcctl.documents import parse_manifest, read_one, read_text, shape
 from pumice.cli.vcctl.verbs import (
+    PAST,
     Call,
     Flag,
     VerbError,
@@ -419,6 +420,7 @@ JOB: Final = VerbGroup(
             Flag("all-namespaces", "", "list jobs in all namespaces", default=False, kind="bool"),
             Flag("selector", "", "fuzzy matching jobName"),
             outputs=OUTPUTS,
+            ours=PAST,
         ),
         verb("resume", "resume a job", _resume, *_NAMED, outputs=WRITTEN),
         verb(

@@ -4,7 +4,7 @@ Help, completion and mistyped words are answered at once: a command's file impor
 is light, and inside its functions what decides, serves or draws.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -35,15 +35,18 @@ def together(*options: Callable[[_F], _F]) -> Callable[[_F], _F]:
 # The cluster of a command, and the form of its answer
 
 
-def _files_option(name: str, text: str) -> Callable[[_F], _F]:
+def files_option(name: str, text: str) -> Callable[[_F], _F]:
+    """Make the option for the files of a cluster."""
     return click.option(
         "-f", "--filename", name, metavar="FILE", multiple=True, type=EXISTING, help=text
     )
 
 
-def _now_option(default: str) -> Callable[[_F], _F]:
+def now_option(default: str) -> Callable[[_F], _F]:
+    """Make the option for the time of a cluster."""
     text = f"The time to decide at, RFC 3339.  [default: that of the {default}, or the latest in "
-    return click.option("--now", metavar="TIME", help=f"{text}the files]")
+    more = " Of a record, the moment to open: 03:10, -2h and dates in UTC, too."
+    return click.option("--now", "--at", "now", metavar="TIME", help=f"{text}the files]{more}")
 
 
 def conf_option(
@@ -79,12 +82,12 @@ cluster_options: Final = together(
     ),
     click.option("-s", "--master", metavar="URL", default="", help="Its address."),
 )
-_FILES: Final = _files_option(
+_FILES: Final = files_option(
     "files",
-    "Output of 'kubectl get … -o yaml', manifests, a scenario or a snapshot; a file or a "
+    "Output of 'kubectl get … -o yaml', manifests, a scenario, a snapshot or a record; a file or a "
     "folder, may be given several times; - reads the input.  [default: the running cluster]",
 )
-_NOW: Final = _now_option("cluster")
+_NOW: Final = now_option("cluster")
 
 
 @dataclass(frozen=True)
@@ -115,13 +118,13 @@ def world_options(conf: Callable[[Any], Any] | None = None) -> Callable[[_F], _F
 
 
 manifest_options: Final = together(
-    _files_option(
+    files_option(
         "more_files",
         "Output of 'kubectl get … -o yaml' or manifests, a file or a folder; may be given several "
         "times; - reads the input.",
     ),
     conf_option(default="that of the scenario or of a ConfigMap among the files"),
-    _now_option("scenario"),
+    now_option("scenario"),
 )
 """Manifests, their configuration and the time."""
 
@@ -134,6 +137,23 @@ def time_of(text: str | None, option: str = "--now") -> float | None:
     """
     with value_of(option):
         return epoch(text) if text else None
+
+
+def moment_of(text: str | None, files: Sequence[Path]) -> float | None:
+    """Read the time that an option names; of a record among the files it may be relative.
+
+    Raises:
+        InputError: it is no time.
+    """
+    from pumice.record.segments import is_record
+
+    records = [file for file in files if is_record(file)]
+    if not text or not records:
+        return time_of(text)
+    from pumice.record.history import History
+
+    with value_of("--at"):
+        return History(records[0]).time(text)
 
 
 # Plugins of the user's own

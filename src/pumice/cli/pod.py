@@ -7,6 +7,7 @@ from pumice.api.annotations import GROUP_QUEUE, JOB_NAME, QUEUE_NAME
 from pumice.api.kinds import Manifest
 from pumice.cli.vcctl.columns import OUTPUTS, Column, PodRow, pod_row, show
 from pumice.cli.vcctl.verbs import (
+    PAST,
     Call,
     Flag,
     VerbError,
@@ -93,6 +94,7 @@ POD: Final = VerbGroup(
             namespace_flag("pod"),
             Flag("all-namespaces", "", "list pods in all namespaces", default=False, kind="bool"),
             outputs=OUTPUTS,
+            ours=PAST,
         ),
     ),
 )

@@ -20,6 +20,7 @@ from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo, print_heading, print_text
 from pumice.cli.vcctl.columns import OUTPUTS, WRITTEN, Column, print_written, reference, show
 from pumice.cli.vcctl.verbs import (
+    PAST,
     Call,
     Flag,
     VerbError,
@@ -224,8 +225,8 @@ QUEUE: Final = VerbGroup(
             Flag("action", "a", "operate action to queue, valid actions are open, close, update"),
             outputs=WRITTEN,
         ),
-        verb("list", "lists all the queue", _list, outputs=OUTPUTS),
-        verb("get", "get a queue", _get, name_flag("queue", "n"), outputs=OUTPUTS),
+        verb("list", "lists all the queue", _list, outputs=OUTPUTS, ours=PAST),
+        verb("get", "get a queue", _get, name_flag("queue", "n"), outputs=OUTPUTS, ours=PAST),
     ),
 )
 queue = click_group(QUEUE)

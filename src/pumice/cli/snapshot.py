@@ -10,7 +10,7 @@ import click
 from pumice.api.output_files import write_file
 from pumice.api.wording import counted, span
 from pumice.cli.inputs import read_world
-from pumice.cli.options import ClusterInput, cluster_options, conf_option, output_option
+from pumice.cli.options import ClusterInput, cluster_options, conf_option, now_option, output_option
 from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo, print_heading, print_text
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _SOURCE = click.Path(exists=True, path_type=Path)
 _CONF = conf_option()
+_NOW = now_option("cluster")
 
 
 _SHOWN = 30
@@ -47,7 +48,7 @@ def snapshot() -> None:
     help="The file to write: JSON if its name ends in .json, else YAML.",
 )
 @_CONF
-@click.option("--now", metavar="TIME", help="The time it was taken at, RFC 3339.")
+@_NOW
 @cluster_options
 def save(
     *,
@@ -60,9 +61,9 @@ def save(
 ) -> None:
     """Put a cluster into one file: the running one, or FROM.
 
-    FROM are manifests, 'kubectl get -o yaml' output or scenarios.  Environment variables, commands
-    and arguments of containers are left out.  The file is a scenario: 'pumice run' plays it, and
-    'pumice run --write' makes a test of it.
+    FROM are manifests, 'kubectl get -o yaml' output, scenarios or a record.  Environment
+    variables, commands and arguments of containers are left out.  The file is a scenario: 'pumice
+    run' plays it, and 'pumice run --write' makes a test of it.
     """
     from pumice.diagnosis.snapshots import save_world, saved_objects
 
@@ -78,18 +79,25 @@ def save(
 @snapshot.command("show")
 @click.argument("sources", metavar="[FILE]...", nargs=-1, type=_SOURCE)
 @_CONF
+@_NOW
 @cluster_options
 @output_option
 def show(
-    *, sources: tuple[Path, ...], conf: Path | None, kubeconfig: str, master: str, output: str
+    *,
+    sources: tuple[Path, ...],
+    conf: Path | None,
+    now: str | None,
+    kubeconfig: str,
+    master: str,
+    output: str,
 ) -> None:
-    """Sum up a snapshot or the running cluster.
+    """Sum up a snapshot, a moment of a record or the running cluster.
 
     Prints nodes, what is free, queues, and jobs by phase.
     """
     from pumice.diagnosis.snapshots import summarise
 
-    found = summarise(read_world(ClusterInput(sources, conf, None, kubeconfig, master)))
+    found = summarise(read_world(ClusterInput(sources, conf, now, kubeconfig, master)))
     if output == "table":
         _print_summary(found)
     else:

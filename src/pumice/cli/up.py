@@ -72,6 +72,12 @@ _LOOK_S = 0.5
     help="Keep all objects in this directory, and resume from them.  [default: in memory only]",
 )
 @click.option(
+    "--record",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Record every change and decision in this directory, for answers about the past.",
+)
+@click.option(
     "--speed",
     metavar="X",
     type=click.FloatRange(0.001, 1000),
@@ -93,6 +99,7 @@ def up(
     allow_actions: bool,
     kubeconfig: Path | None,
     data: Path | None,
+    record: Path | None,
     speed: float,
 ) -> None:
     """Start a cluster in this process and serve it until Ctrl-C.
@@ -116,7 +123,8 @@ def up(
     if with_ui:
         _check_ui_port(ui_port)
     disk = _open_data(data) if data is not None else None
-    cluster = _started(text, disk, port=port, speed=speed, is_default_scheduler=default_scheduler)
+    more = {"speed": speed, "is_default_scheduler": default_scheduler, "record": record}
+    cluster = _started(text, disk, port=port, **more)
     try:
         if disk is None or disk.is_new:
             cluster.add_nodes(count, resources)

@@ -14,12 +14,12 @@ from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
 from pumice.clock import SPEED_WINDOW_S, clock_speed
 from pumice.cluster.base import Cluster, LiveCluster
+from pumice.cluster.stored_conf import scheduler_configuration
 from pumice.core.snapshot import Snapshot
 from pumice.dashboard.feed import Feed
 from pumice.dashboard.material import ALL_KINDS, Material, gather
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.runner import Replay
-from pumice.diagnosis.sources import scheduler_configuration
 from pumice.errors import ClusterError, ConfError, InputError
 from pumice.framework.registry import load_plugins
 from pumice.scheduler import Scheduler

@@ -30,8 +30,9 @@ from pumice.api.permissions import CONTROLLERS, SCHEDULER, Component, Grant
 from pumice.api.times import epoch
 from pumice.api.wording import counted, first_of
 from pumice.cluster.base import Cluster
+from pumice.cluster.stored_conf import stored_configuration
 from pumice.diagnosis.cluster_state import group_of
-from pumice.diagnosis.sources import load_world, stored_configuration
+from pumice.diagnosis.sources import load_world
 from pumice.errors import (
     ClusterError,
     ConfError,

@@ -6,18 +6,17 @@ again whenever a snapshot is read.  Possible secrets (environment, commands, key
 """
 
 import json
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import yaml
 
-from pumice.api.annotations import LAST_APPLIED
 from pumice.api.kinds import Manifest, queue_of
 from pumice.api.quantity import amount_text
+from pumice.api.redaction import conf_without_secrets, without_secrets
 from pumice.api.times import rfc3339
 from pumice.cache.ingest import Ingest
 from pumice.controllers.expected import is_expected
@@ -26,19 +25,6 @@ from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.runner import Replay
 from pumice.scheduler import Scheduler
 
-_SECRETS: Final = (
-    *("env", "envFrom", "command", "args"),
-    *("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"),  # commands and headers
-)
-_LAST_WORDS: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
-_TOKEN: Final = re.compile(
-    r"""(?m)(^|[{,\s])(["']?token["']?\s*:\s*)("[^"\n]*"|'[^'\n]*'|[^\s,}]+)"""
-)
-"""The one secret that a scheduler configuration may hold: the token for measured use."""
-_PRIVATE_KEY: Final = "ssh-private-key"
-"""The argument of the plugin `ssh` of a job that is a secret."""
-_PARTS: Final = ("containers", "initContainers", "ephemeralContainers")
-
 
 def save_world(world: ClusterState, *, name: str = "snapshot", as_json: bool = False) -> str:
     """Write a world as the text of a snapshot file."""
@@ -46,7 +32,7 @@ def save_world(world: ClusterState, *, name: str = "snapshot", as_json: bool = F
         "name": name,
         "now": rfc3339(world.now),
         "seed": world.seed,
-        "conf": _TOKEN.sub(r"\1\2redacted", world.conf),
+        "conf": conf_without_secrets(world.conf),
     }
     if world.node_usage:
         document["nodeUsage"] = {
@@ -55,7 +41,7 @@ def save_world(world: ClusterState, *, name: str = "snapshot", as_json: bool = F
         }
     if world.hidden:
         document["hidden"] = dict(world.hidden)
-    document["objects"] = [_without_secrets(one) for one in saved_objects(world)]
+    document["objects"] = [without_secrets(one) for one in saved_objects(world)]
     if as_json:
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
@@ -84,54 +70,6 @@ def saved_objects(world: ClusterState) -> Iterator[Manifest]:
         if not is_expected(one) and (one["kind"] != "ConfigMap" or key_of(one) in read):
             yield one
     yield from world.jobs.values()
-
-
-def _without_secrets(manifest: Manifest) -> Manifest:
-    meta = {key: value for key, value in manifest["metadata"].items() if key != "managedFields"}
-    marks = meta.get("annotations")
-    if marks and LAST_APPLIED in marks:
-        meta["annotations"] = {key: value for key, value in marks.items() if key != LAST_APPLIED}
-    out = {**manifest, "metadata": meta}
-    if manifest["kind"] == "Pod":
-        out["spec"] = _pod_without_secrets(manifest)
-        if manifest.get("status"):
-            status = manifest["status"].items()
-            out["status"] = {key: value for key, value in status if key not in _LAST_WORDS}
-    if manifest["kind"] == "Job":
-        tasks = [
-            {**task, "template": {**template, "spec": _pod_without_secrets(template)}}
-            for task in manifest["spec"].get("tasks") or ()
-            for template in (task.get("template") or {},)
-        ]
-        plugins = manifest["spec"].get("plugins") or {}
-        known = {name: [*_without_keys(words or ())] for name, words in plugins.items()}
-        out["spec"] = {**manifest["spec"], "tasks": tasks, **({"plugins": known} if known else {})}
-    return out
-
-
-def _without_keys(arguments: Iterable[str]) -> Iterator[str]:
-    """Yield the arguments of a plugin of a job, without the private key that one may be given."""
-    words = iter(arguments)
-    for word in words:
-        name, equals, _ = word.partition("=")
-        if name.lstrip("-") != _PRIVATE_KEY:
-            yield word
-            continue
-        if not equals:
-            next(words, None)
-        yield f"--{_PRIVATE_KEY}=redacted"
-
-
-def _pod_without_secrets(pod: Manifest) -> Manifest:
-    """Return the specification of a pod, or of a template of pods."""
-    spec = dict(pod.get("spec") or {})
-    for part in _PARTS:
-        if spec.get(part):
-            spec[part] = [
-                {key: value for key, value in one.items() if key not in _SECRETS}
-                for one in spec[part]
-            ]
-    return spec
 
 
 # Summary
@@ -321,7 +259,7 @@ def _conf(world: ClusterState) -> Any:
 def _by_kind(world: ClusterState) -> dict[str, dict[str, Manifest]]:
     out: dict[str, dict[str, Manifest]] = {}
     for one in (*world.objects, *world.jobs.values()):
-        out.setdefault(one["kind"], {})[key_of(one)] = _without_secrets(one)
+        out.setdefault(one["kind"], {})[key_of(one)] = without_secrets(one)
     return out
 
 

@@ -1,4 +1,4 @@
-"""Sources of a cluster state: manifests, `kubectl get -o yaml` output, scenarios, a cluster.
+"""Sources of a cluster state: manifests, `kubectl get` output, scenarios, records, a cluster.
 
 One function, `load_world`, joins any number of sources.  Files are read leniently: kinds that
 scheduling does not read are counted and left out.
@@ -14,21 +14,16 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, SYSTEM_NAMESPACE, Manifest
+from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
 from pumice.api.manifests import Document, Pack, load_documents, load_packs, object_lines, unpacked
-from pumice.api.named_files import (
-    conf_entries,
-    is_snapshot,
-    named_conf,
-    named_manifests,
-    read_conf_file,
-)
+from pumice.api.named_files import is_snapshot, named_conf, named_manifests, read_conf_file
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.short_forms import SHORT_KEYS, short_objects
 from pumice.api.times import epoch
 from pumice.api.wording import first_of
 from pumice.cluster.base import ReadableCluster
+from pumice.cluster.stored_conf import scheduler_configuration
 from pumice.controllers.expected import created, is_expected, with_expected
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.missing_pods import creation_errors, lacking_pods
@@ -42,51 +37,17 @@ from pumice.errors import (
     UnavailableError,
     Words,
 )
+from pumice.record.history import History
+from pumice.record.segments import is_record
 from pumice.scheduler import Scheduler
 
-CONF_NAME: Final = "volcano-scheduler-configmap"
 _NEEDED: Final = frozenset({"Node", "Pod"})
 """Kinds without which no answer is possible; any other may be missing or hidden."""
 _MEASURING: Final = frozenset({"usage", "rescheduling"})
 """Plugins that read the measured use of nodes."""
 
 
-# The configuration that a cluster stores, and what its plugins read
-
-
-def scheduler_configuration(cluster: ReadableCluster) -> tuple[str, str] | None:
-    """Find the scheduler's ConfigMap; one that cannot be read counts as missing."""
-    try:
-        return stored_configuration(cluster)
-    except ClusterError:
-        return None
-
-
-def stored_configuration(cluster: ReadableCluster) -> tuple[str, str] | None:
-    """Find the scheduler's ConfigMap: by its usual name, else by the key of its text.
-
-    Raises:
-        ClusterError: the ConfigMaps cannot be read.
-    """
-    try:
-        found = _conf_texts([cluster.get("ConfigMap", SYSTEM_NAMESPACE, CONF_NAME)])
-    except ClusterError:
-        found = _conf_texts(cluster.list("ConfigMap")[0])
-    return found[0] if found else None
-
-
-def _conf_texts(maps: Iterable[Manifest]) -> list[tuple[str, str]]:
-    """Return text and place of each configuration, the one with the usual name first."""
-    found = [
-        (one["metadata"]["name"] != CONF_NAME, one["metadata"].get("namespace", ""), one, text)
-        for one in maps
-        for _, text in conf_entries(one.get("data"))
-    ]
-    found.sort(key=lambda entry: (*entry[:2], entry[2]["metadata"]["name"]))
-    return [
-        (str(text), f"ConfigMap {namespace}/{one['metadata']['name']}")
-        for _, namespace, one, text in found
-    ]
+# What the plugins of a configuration read
 
 
 def plugin_config_maps(cluster: ReadableCluster, conf: str) -> list[Manifest]:
@@ -202,9 +163,9 @@ def load_world(
 ) -> ClusterState:
     """Join sources into one world; of two objects with the same name the later one counts.
 
-    Without a stated time it is the latest in any object, in a cluster not before its
-    own.  A configuration comes from ``conf``, else from a scenario or a ConfigMap of a scheduler
-    among the sources.
+    Without a stated time it is the latest in any object, in a cluster not before its own, in a
+    record the last.  A record is read as of that time.  A configuration comes from ``conf``, else
+    from a scenario, a record or a ConfigMap of a scheduler among the sources.
 
     Raises:
         InputError: a source cannot be read or used.
@@ -217,6 +178,8 @@ def load_world(
                 _take_document(pile, document, source.file)
             for pack in source.packs:
                 _take_pack(pile, pack, source.file)
+        elif isinstance(source, Path) and is_record(source):
+            _take_record(pile, source, now)
         elif isinstance(source, Path | str):
             for pack in _packs(source):
                 _take_pack(pile, pack, source)
@@ -410,6 +373,22 @@ def _part(
     if found is not None and not isinstance(found, kind):
         raise InputError(wanted=wanted, found=found, field=f"{within}{key}", file=str(path))
     return found
+
+
+def _take_record(pile: ObjectStore, folder: Path, when: float | None) -> None:
+    """Take the cluster of a record at a time."""
+    history = History(folder)
+    moment = history.at(when)
+    for objects in moment.by_kind().values():
+        pack = Pack(objects, str(folder), [0] * len(objects))
+        _take_pack(pile, pack, folder)
+    if moment.conf is not None:
+        source = moment.conf.source
+        pile.conf = moment.conf.text, f"{folder}: {source}" if source else str(folder)
+    pile.now = moment.now
+    pile.usage |= moment.usage
+    pile.hidden |= moment.hidden
+    pile.notes += history.problems
 
 
 def _take_cluster(pile: ObjectStore, cluster: ReadableCluster) -> None:

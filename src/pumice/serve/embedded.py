@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.clock import Clock, VirtualClock
+from pumice.cluster.base import Cluster
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
@@ -44,12 +45,14 @@ class EmbeddedControlPlane:
         write_conditions: bool = True,
         write_causes: bool = False,
         process: ProcessMemory | None = None,
+        observed: Callable[[EmbeddedCluster], Cluster] | None = None,
     ) -> None:
         """Make one, by default with all controllers.
 
         ``period_s`` is the time between cycles while something changes, ``idle_period_s`` the
         longest time between two if nothing does, for policies that use the clock.  With
-        ``write_causes`` pod groups show why their jobs wait.
+        ``write_causes`` pod groups show why their jobs wait.  ``observed`` returns the cluster
+        as the scheduler gets it, for one that is recorded.
         """
         if cluster is None:
             cluster = EmbeddedCluster(clock or VirtualClock(), seed=seed)
@@ -62,7 +65,7 @@ class EmbeddedControlPlane:
         made = all_controllers() if controllers is None else controllers
         self.controllers = ControllerLoop(cluster, made, self.clock, tables=cluster.tables)
         self.scheduler = LiveScheduler(
-            cluster,
+            cluster if observed is None else observed(cluster),
             scheduler or Scheduler(conf or parse_conf(DEFAULT_CONF), seed=seed, services=SERVICES),
             usage=usage,
             write_conditions=write_conditions,

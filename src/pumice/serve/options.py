@@ -441,6 +441,11 @@ class SchedulerOptions(LeaderOptions):
         help="write nothing; decide beside the running scheduler and report differences",
     )
     shadow_report: str = flag("", "file for that report, JSON, written again every 5 s")
+    record: str = flag("", "folder in which every change and decision is recorded")
+    record_size: str = flag("4Gi", "bytes that the record may take; the oldest goes first")
+    record_age_s: float = flag(
+        30 * 86400.0, "how long it is kept, the second half of it as checkpoints only", least=60
+    )
     ui: bool = flag(default=False, help="serve the dashboard")
     ui_address: str = flag("127.0.0.1:11252", "where to serve it", kind="address")
     ui_host: tuple[str, ...] = flag(

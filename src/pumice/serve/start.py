@@ -7,16 +7,17 @@ import socket
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pumice import logs
 from pumice.api.conf import SchedulerConf
 from pumice.api.objects import FOLLOWED
+from pumice.api.wording import value_of
 from pumice.cluster.base import LiveCluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
@@ -38,6 +39,11 @@ from pumice.serve.options import (
 from pumice.serve.ports import FirstConnection, Listening, ports_of
 from pumice.serve.process import Part, Process
 from pumice.serve.scheduler.live_scheduler import Cycle
+
+if TYPE_CHECKING:  # loaded with their parts
+    from pumice.scheduler import Scheduler
+    from pumice.serve.recording import Recording
+    from pumice.serve.scheduler.conf_reload import ConfFile
 
 _SWITCH_S: Final = 0.0005
 """After how long a thread that computes yields: every step of a write waits for it."""
@@ -112,7 +118,7 @@ def assemble(
             attached = attach(options.scheduler, cluster)
             stack.callback(attached.close)
             process.servers.append(attached.server)
-        process.parts += _leading_parts(options, cluster, process, machine, attached)
+        process.parts += _leading_parts(options, cluster, process, machine, attached, stack=stack)
     if options.webhooks is not None:
         process.parts.append(_webhooks(options.webhooks))
     return process
@@ -155,10 +161,12 @@ def _leading_parts(
     process: Process,
     machine: Machine,
     attached: Attachment | None,
+    *,
+    stack: ExitStack,
 ) -> Iterator[Part]:
     """Make the parts of which only one may be active in a cluster."""
     if options.scheduler is not None:
-        yield _scheduler(cluster, options.scheduler, process, machine, attached)
+        yield _scheduler(cluster, options.scheduler, process, machine, attached, stack=stack)
         if options.scheduler.cache_dumper:
             process.dump = partial(dump_cache, cluster, options.scheduler.cache_dump_dir)
     if options.controllers is not None:
@@ -171,6 +179,8 @@ def _scheduler(
     process: Process,
     machine: Machine,
     attached: Attachment | None,
+    *,
+    stack: ExitStack,
 ) -> Part:
     from pumice.cluster.usage.api_server import ApiServer  # noqa: PLC0415
     from pumice.scheduler import Scheduler  # noqa: PLC0415
@@ -193,8 +203,9 @@ def _scheduler(
         metrics=process.metrics,
         strict=options.disable_default_scheduler_config,
     )
+    recording = _recording(cluster, options, conf_file, machine, stack)
     loop = SchedulerLoop(
-        cluster,
+        cluster if recording is None else recording.observed(cluster),
         options,
         conf_file.latest,
         process.metrics,
@@ -202,11 +213,60 @@ def _scheduler(
         on_turn=process.scheduler_watchdog.beat,
         clock=machine.timing.clock,
         api_server=partial(ApiServer, cluster),
-        on_cycle=(lambda _: None) if attached is None else attached.finished,
+        on_cycle=_each(one.finished for one in (attached, recording) if one is not None),
         observer=None if attached is None else attached.observer,
     )
     process.readiness.append(loop.problem)
     return Part("scheduler", loop.run)
+
+
+def _each(calls: Iterable[Callable[[Cycle], None]]) -> Callable[[Cycle], None]:
+    """Make one call of several."""
+    known = [*calls]
+
+    def call(cycle: Cycle) -> None:
+        for each in known:
+            each(cycle)
+
+    return call
+
+
+def _recording(
+    cluster: KubeCluster,
+    options: SchedulerOptions,
+    conf_file: "ConfFile[Scheduler]",
+    machine: Machine,
+    stack: ExitStack,
+) -> "Recording | None":
+    """Begin the record that the options ask for, if any; it ends with the process."""
+    if not options.record:
+        return None
+    from pumice.api.quantity import value  # noqa: PLC0415
+    from pumice.record.recorder import Limits  # noqa: PLC0415
+    from pumice.serve.recording import Recording  # noqa: PLC0415
+
+    with value_of("--record-size"):
+        limits = Limits(value(options.record_size), options.record_age_s)
+    place = options.scheduler_conf or "the built-in configuration"
+    recording = Recording(
+        Path(options.record),
+        cluster.now,
+        conf=lambda: (conf_file.text, place),
+        limits=limits,
+        steady=machine.timing.clock,
+    )
+    stack.callback(recording.close)
+    settings = {
+        "seed": options.seed,
+        "names": options.scheduler_name,
+        "assume": not options.shadow,
+        "defaultQueue": options.default_queue,
+        "nodeSelector": options.node_selector,
+        "queueGates": options.gate(QUEUE_GATES),
+        "startedAt": cluster.now(),
+    }
+    recording.start(settings)
+    return recording
 
 
 def _controllers(

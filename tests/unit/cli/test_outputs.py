@@ -20,6 +20,7 @@ CLUSTER: Final = "examples/first-cluster.yaml"
 SCENARIO: Final = "examples/plugins/gpu_guard.scenario"
 WITHOUT: Final = {
     "demo": "tells a story",
+    "record": "runs until it is stopped",
     "serve all": "runs until it is stopped",
     "serve controllers": "runs until it is stopped",
     "serve scheduler": "runs until it is stopped",

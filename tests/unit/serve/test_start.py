@@ -19,6 +19,7 @@ from pumice.clock import RealClock
 from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError
+from pumice.record.history import History
 from pumice.serve import early, start
 from pumice.serve.options import read_options
 from pumice.serve.ports import FirstConnection
@@ -140,6 +141,25 @@ def test_a_scheduler_binds_and_gives_its_lease_back(kube: Any) -> None:
     assert election.fence() is True
     assert work.closed
     assert election.closed
+
+
+def test_a_scheduler_records_what_it_sees_and_decides(kube: Any, tmp_path: Path) -> None:
+    for thing in (node("n", cpu=4, memory="8Gi"), pod_group("a"), pod("a-0", group="a", cpu=1)):
+        kube.stored.create(thing)
+    stop_when(
+        kube.stored, lambda kind, found: kind == "Pod" and (found.get("spec") or {}).get("nodeName")
+    )
+    words = ("--leader-elect=false", "--schedule-period=10ms", f"--record={tmp_path / 'record'}")
+    assert serve("scheduler", *words) == 0
+    history = History(tmp_path / "record")
+    binds = [step.entry.cycle.binds for step in history.steps() if step.entry.cycle]
+    assert {"default/a-0": "n"} in binds
+    last = history.at()
+    assert ("Pod", "default", "a-0") in last.objects
+    assert (last.settings["names"], last.settings["assume"]) == (["volcano"], True)
+    assert last.conf is not None
+    assert last.conf.source == "the built-in configuration"
+    assert history.by == "scheduler"
 
 
 def test_without_an_election_there_is_no_lease(kube: Any) -> None:

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -12,7 +13,7 @@ import click
 from pumice.api.kinds import BUILT_IN, Manifest, command
 from pumice.api.quantity import QuantityFormError, amount
 from pumice.api.shown_text import shown
-from pumice.api.wording import crash_text
+from pumice.api.wording import crash_text, value_of
 from pumice.cli.connect import ConnectOptions, connect, is_out_of_reach, trouble
 from pumice.cli.terminal import echo_lines
 from pumice.cluster.base import Cluster
@@ -113,6 +114,23 @@ MASTER: Final = Flag("master", "s", "the address of apiserver")
 KUBECONFIG: Final = Flag("kubeconfig", "k", "(optional) absolute path to the kubeconfig file")
 
 
+RECORD: Final = Flag("filename", "f", "a record, in place of the running cluster")
+AT: Final = Flag("at", "", "the moment of the record")
+PAST: Final = (RECORD, AT)
+"""Our own flags of verbs that only look."""
+
+
+def _past(options: Mapping[str, Any], _: ConnectOptions) -> AbstractContextManager[Any]:
+    """Return the cluster of a record at the moment that the options name."""
+    from pumice.record.history import History
+    from pumice.record.past import PastCluster
+
+    history = History(Path(options[RECORD.name]))
+    with value_of("--at"):
+        moment = history.at(options[AT.name] or None)
+    return nullcontext(PastCluster(moment))
+
+
 def name_flag(of: str, short: str = "N") -> Flag:
     """Make the flag for the name of an object."""
     return Flag("name", short, f"the name of {of}")
@@ -145,6 +163,8 @@ def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
     options = call["options"]
     fallback = (os.environ.get("KUBERNETES_MASTER") or _USUAL) if call.get("exact") else ""
     named = ConnectOptions(options["kubeconfig"], options["master"], fallback)
+    if RECORD in verb.ours and options.get(RECORD.name):
+        connect = partial(_past, options)
     connected = False
     try:
         with connect(named) as cluster:
@@ -250,6 +270,7 @@ _SUMMARIES: Final[Mapping[str, str]] = {
 }
 _CLUSTER: Final = "The cluster.  [default: $KUBECONFIG, a running 'pumice up', ~/.kube/config]"
 _OPTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "at": ("TIME", "The moment of the record: 03:10, -2h, RFC 3339.  [default: its end]"),
     "action": ("[open|close|update]", "What to do with the queue."),
     "all-namespaces": ("", "List those of all namespaces."),
     "file": ("FILE", "A YAML file with the objects."),
@@ -271,7 +292,12 @@ _OPTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "state": ("[Open|Closed]", "Its state."),
     "weight": ("N", "Its weight among queues."),
 }
+_A_RECORD: Final = "A record, in place of the running cluster."
 _OF_VERBS: Final[Mapping[str, str]] = {
+    "queue list filename": _A_RECORD,
+    "queue get filename": _A_RECORD,
+    "job list filename": _A_RECORD,
+    "pod list filename": _A_RECORD,
     "job run queue": "The queue to run in; 'default' if none is named.",
     "job run scheduler": "The scheduler that places its pods.",
     "job list namespace": "Only jobs of this namespace.",

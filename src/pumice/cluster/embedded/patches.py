@@ -76,7 +76,7 @@ def apply_patch(target: Any, patch: Any, patch_type: PatchType) -> Any:
     return made
 
 
-def _merge_patch(target: Any, patch: Any) -> Any:
+def merge_patch(target: Any, patch: Any) -> Any:
     """Merge as in RFC 7386: mappings by key, None removes, all else is replaced.
 
     The target stays as it is; the result shares its unchanged parts.
@@ -88,7 +88,7 @@ def _merge_patch(target: Any, patch: Any) -> Any:
         if value is None:
             out.pop(key, None)
         else:
-            out[key] = _merge_patch(out.get(key), value) if isinstance(value, dict) else value
+            out[key] = merge_patch(out.get(key), value) if isinstance(value, dict) else value
     return out
 
 
@@ -348,7 +348,7 @@ def _size(value: Any) -> int:
 _PATCHES: Final[Mapping[PatchType, Callable[[Any, Any], Any]]] = MappingProxyType(
     {
         "json": _json_patch,
-        "merge": _merge_patch,
+        "merge": merge_patch,
         "strategic": _strategic_patch,
         "apply": _strategic_patch,
     }

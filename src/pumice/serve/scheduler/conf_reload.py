@@ -47,6 +47,8 @@ class ConfFile(Generic[_T]):
         self._look = _NOTHING
         self._digest = b""
         self._refused: InputError | None = None
+        self.text = DEFAULT_CONF
+        """The text of the last good file."""
         self.problem: InputError | None = None
         """The problems of the file as it is now."""
         self._current = self._first(strict=strict)
@@ -128,13 +130,16 @@ class ConfFile(Generic[_T]):
             return None
         self._digest, self._refused = digest, None
         try:
-            return self._build(read_conf(_text(content)))
+            text = _text(content)
+            made = self._build(read_conf(text))
         except InputError as error:
             self._refused = error
             if isinstance(error, ConfError):
                 self._refused = ConfError(error.problems, file=self._path)
             self._refused.file = self._path
             raise self._refused from error
+        self.text = text
+        return made
 
     def _good(self) -> None:
         self.problem = None

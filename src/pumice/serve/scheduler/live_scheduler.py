@@ -84,6 +84,8 @@ class Cycle:
     writes: WriteResults
     dropped: bool = False
     """Whether nothing of it was written, because another scheduler leads by now."""
+    usage: Mapping[str, Any] | None = None
+    """The measured use of nodes that it saw."""
 
 
 class LiveScheduler:
@@ -205,7 +207,7 @@ class LiveScheduler:
         if not dropped:
             writes.results += self._write(decisions).results
         self.stale = False
-        return Cycle(now, decisions, writes, dropped)
+        return Cycle(now, decisions, writes, dropped, usage)
 
     def catch_up(self) -> WriteResults:
         """Apply changes and results of writes; return the latter."""

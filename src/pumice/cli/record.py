@@ -1,0 +1,128 @@
+"""`pumice record`: a log of everything that scheduling depends on, beside any scheduler."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pumice.api.wording import counted, value_of
+from pumice.cli.connect import ConnectOptions, connection, trouble
+from pumice.cli.options import cluster_options
+from pumice.cli.terminal import echo
+from pumice.errors import ClusterError, InputError, ServiceError
+
+if TYPE_CHECKING:
+    from pumice.cluster.kube.cluster import KubeCluster
+    from pumice.record.recorder import Limits
+
+_STEP_S: Final = 0.5
+"""How often changes are taken from the cluster."""
+_NEEDED: Final = ("Node", "Pod")
+_FIRST_S: Final = 30.0
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--size",
+    metavar="AMOUNT",
+    default="4Gi",
+    show_default=True,
+    help="Bytes that the record may take: the oldest is thinned to checkpoints, then dropped.",
+)
+@click.option(
+    "--age",
+    metavar="DURATION",
+    default="720h",
+    show_default=True,
+    help="How long it is kept, the second half of it as checkpoints only.",
+)
+@cluster_options
+def record(*, folder: Path, size: str, age: str, kubeconfig: str, master: str) -> None:
+    """Record the running cluster in DIR until Ctrl-C.
+
+    It needs read rights only and runs beside any scheduler.  Commands that take -f accept DIR, with
+    --at for a moment; environment variables, commands and arguments of containers are left out.
+    """
+    limits = _limits(size, age)
+    make = click.get_current_context().obj or _connect
+    try:
+        with make(ConnectOptions(kubeconfig, master)) as cluster:
+            _record(cluster, folder, limits)
+    except (ServiceError, ClusterError) as error:
+        raise click.ClickException(trouble(error)) from error
+
+
+def _limits(size: str, age: str) -> Limits:
+    from pumice.api.duration import parse_duration
+    from pumice.api.quantity import value
+    from pumice.record.recorder import Limits
+
+    with value_of("--size"):
+        most = value(size)
+    with value_of("--age"):
+        age_s = parse_duration(age)
+        if age_s <= 0:
+            raise InputError(wanted="more than 0", found=age)
+    return Limits(most, age_s)
+
+
+def _connect(options: ConnectOptions) -> AbstractContextManager[KubeCluster]:
+    from pumice.cluster.kube.cluster import KubeCluster
+    from pumice.record.observed import RECORDED
+
+    return KubeCluster(connection(options), kinds=RECORDED, by_server=True)
+
+
+def _record(cluster: Any, folder: Path, limits: Limits) -> None:
+    """Follow the cluster until stopped."""
+    from pumice.cluster.stored_conf import scheduler_configuration
+    from pumice.record.observed import Follower
+    from pumice.record.recorder import Recorder
+
+    stop = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
+    recorder = Recorder(folder, cluster.now, by="observer", limits=limits)
+    try:
+        _wait_synced(cluster, stop)
+        follower = Follower(
+            cluster, recorder, conf=scheduler_configuration, hidden=lambda: _unread(cluster)
+        )
+        follower.step()
+        recorder.start()
+        echo(f"recording {counted(recorder.count, 'object')} in {folder}; Ctrl-C stops it")
+        while not stop.wait(_STEP_S):
+            follower.step()
+    finally:
+        recorder.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    echo("stopped", err=True)
+
+
+def _unread(cluster: Any) -> dict[str, str]:
+    """Return the kinds that the cluster has not shown yet, with the reasons."""
+    known = cluster.troubles()
+    return {kind: known.get(kind, "no complete list yet") for kind in cluster.wait_synced(0)}
+
+
+def _wait_synced(cluster: Any, stop: threading.Event) -> None:
+    """Wait for the kinds without which nothing can be told; others may stay hidden.
+
+    Raises:
+        ClusterError: they cannot be read.
+    """
+    waited = 0.0
+    while not stop.is_set() and waited < _FIRST_S:
+        missing = cluster.wait_synced(_STEP_S)
+        waited += _STEP_S
+        if not missing or (waited > _STEP_S and not set(_NEEDED) & set(missing)):
+            return
+    for kind in _NEEDED:
+        cluster.list(kind)

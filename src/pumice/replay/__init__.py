@@ -1,0 +1,1 @@
+"""A recorded cluster played again: the same decisions, one after the other."""

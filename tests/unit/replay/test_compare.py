@@ -1,0 +1,59 @@
+"""The jobs of a record under another configuration."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.api.conf import parse_conf
+from pumice.cli.main import main
+from pumice.record.history import History
+from pumice.replay.compare import compare
+from pumice.replay.recorded_workload import recorded_workload
+from tests.unit.replay.test_exact import record_churn
+
+CALM = """
+actions: enqueue, allocate, backfill
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: drf}, {name: predicates}, {name: capacity}, {name: nodeorder}]
+"""
+SLOW = CALM.replace("{name: priority}, ", "")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("churn") / "record"
+    record_churn(place, 1, 1.0, CALM, disturbed=False)
+    return place
+
+
+def test_the_recorded_configuration_is_reproduced(folder: Path) -> None:
+    found = compare(History(folder), parse_conf(CALM))
+    assert found.fidelity.jobs > 10
+    assert found.fidelity.is_trusted, found.fidelity
+    assert found.wait_difference["mean"] == 0.0
+    assert (found.earlier, found.later) == (0, 0)
+
+
+def test_run_times_are_those_of_the_record(folder: Path) -> None:
+    recorded = recorded_workload(History(folder))
+    ran = [task.run_seconds for job in recorded.workload.jobs for task in job.tasks]
+    assert min(ran) >= 55
+    assert max(ran) <= 910
+
+
+def test_the_command_reports_fidelity_first(folder: Path, tmp_path: Path) -> None:
+    conf = tmp_path / "new.conf"
+    conf.write_text(SLOW)
+    done = CliRunner().invoke(main, ["replay", str(folder), "--conf", str(conf)])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.index("of the jobs start about when they did") < done.stdout.index(
+        "mean wait"
+    )
+    data = json.loads(
+        CliRunner().invoke(main, ["replay", str(folder), "--conf", str(conf), "-o", "json"]).stdout
+    )
+    assert data["fidelity"]["jobs"] == data["fidelity"]["near"] or data["fidelity"]["near"] > 0
+    assert data["old"]["jobs"] == data["new"]["jobs"]

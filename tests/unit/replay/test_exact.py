@@ -1,0 +1,145 @@
+"""A scheduler that is recorded decides again as it did, decision by decision."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from pumice.api.annotations import RUN_SECONDS
+from pumice.api.conf import parse_conf
+from pumice.cli.main import main
+from pumice.clock import VirtualClock
+from pumice.cluster.base import Cluster
+from pumice.cluster.embedded.node_operations import add_node
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import ConflictError, InputError
+from pumice.record.history import History
+from pumice.record.recorder import Limits, Recorder
+from pumice.replay.exact import Fidelity, replay_exactly
+from pumice.serve.embedded import EmbeddedControlPlane
+from pumice.serve.recording import Recording
+from pumice.testing import pod, pod_group, priority_class, queue
+
+START = 1_767_225_600.0
+CONF = """
+actions: enqueue, allocate, backfill, preempt, reclaim
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: drf}, {name: predicates}, {name: capacity}, {name: nodeorder}, {name: binpack}]
+"""
+
+
+class FaultyCluster(EmbeddedCluster):
+    """Refuses some binds, as a cluster does in which others write too."""
+
+    def __init__(self, clock: VirtualClock, rng: np.random.Generator) -> None:
+        super().__init__(clock)
+        self._rng = rng
+
+    def bind(self, namespace: str, pod: str, *words: Any, **given: Any) -> None:
+        if self._rng.random() < 0.1:
+            raise ConflictError("Pod", namespace, pod, "somebody was faster")
+        super().bind(namespace, pod, *words, **given)
+
+
+def record_churn(
+    folder: Path, seed: int, hours: float, conf: str = CONF, *, disturbed: bool = True
+) -> EmbeddedCluster:
+    """Record jobs that come, run, are evicted and deleted, and nodes that come and go."""
+    rng, clock = np.random.default_rng(seed), VirtualClock(START)
+    cluster = FaultyCluster(clock, rng)
+    text = [conf]
+    recording = Recording(
+        folder, clock.now, conf=lambda: (text[0], "test"), limits=Limits(segment_s=1200.0),
+        beside=cluster,
+    )  # fmt: skip
+
+    def observed(found: EmbeddedCluster) -> Cluster:
+        return recording.observed(found)
+
+    plane = EmbeddedControlPlane(
+        parse_conf(conf), cluster=cluster, observed=observed, write_causes=True, idle_period_s=60.0
+    )
+    recording.recorder.settings({"startedAt": None})
+    plane.on_cycle += [recording.finished, lambda _: recording.recorder.flush()]
+    for number in range(4):
+        add_node(cluster, f"n{number}", {"cpu": "8", "memory": "32Gi"})
+    for name, cpu in (("a", 8), ("b", 24)):
+        cluster.create(queue(name, deserved={"cpu": cpu}))
+    for name, value in (("high", 100), ("low", 1)):
+        cluster.create(priority_class(name, value=value))
+    number = 0
+    while clock.now() < START + 3600 * hours:
+        number += 1
+        _arrive(cluster, rng, f"j{number}")
+        if disturbed:
+            _disturb(cluster, rng, number)
+        plane.run(clock.now() + float(rng.integers(20, 200)))
+    recording.recorder.close()
+    return cluster
+
+
+def _arrive(cluster: EmbeddedCluster, rng: np.random.Generator, name: str) -> None:
+    size, cpu = int(rng.integers(1, 5)), int(rng.integers(1, 5))
+    priority = ("high", "low")[int(rng.random() < 0.7)]
+    group = pod_group(
+        name, min_member=size, queue="ab"[int(rng.integers(2))], priority_class=priority
+    )
+    cluster.create(group)
+    seconds = {RUN_SECONDS: str(int(rng.integers(60, 900)))}
+    for task in range(size):
+        made = pod(
+            f"{name}-{task}", group=name, cpu=cpu, annotations=seconds, priority_class=priority
+        )
+        cluster.create(made)
+
+
+def _disturb(cluster: EmbeddedCluster, rng: np.random.Generator, number: int) -> None:
+    chance = rng.random()
+    if chance < 0.1:
+        add_node(cluster, f"more{number}", {"cpu": "8", "memory": "32Gi"})
+    elif chance < 0.2:
+        nodes = cluster.list("Node")[0]
+        name = nodes[int(rng.integers(len(nodes)))]["metadata"]["name"]
+        cluster.patch("Node", "", name, {"spec": {"unschedulable": bool(rng.random() < 0.5)}})
+    elif chance < 0.3:
+        pods = cluster.list("Pod")[0]
+        if pods:
+            cluster.delete("Pod", "default", pods[0]["metadata"]["name"])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_hours_of_churn_with_faults_are_decided_again_exactly(tmp_path: Path, seed: int) -> None:
+    record_churn(tmp_path / "record", seed, 2.0)
+    history = History(tmp_path / "record")
+    found = replay_exactly(history)
+    assert found.differences == []
+    assert found.is_exact
+    assert found.binds > 50
+    assert found.cycles > 100
+    assert history.problems == []
+
+
+def test_another_configuration_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record_churn(tmp_path / "record", 0, 0.5)
+    done = CliRunner().invoke(main, ["replay", str(tmp_path / "record")])
+    assert done.exit_code == 0, done.output
+    assert "all as recorded" in done.stdout
+    monkeypatch.setattr("pumice.replay.exact.parse_conf", lambda _: parse_conf(OTHER))
+    done = CliRunner().invoke(main, ["replay", str(tmp_path / "record")])
+    assert done.exit_code == 1
+    assert "The first cycles that differ" in done.stdout
+
+
+OTHER = "actions: enqueue, allocate\ntiers:\n- plugins: [{name: gang}, {name: predicates}]\n"
+
+
+def test_a_record_of_an_observer_has_nothing_to_decide(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "record", lambda: START, by="observer")
+    recorder.put(pod("p"))
+    recorder.close()
+    with pytest.raises(InputError, match="a record with the cycles of a scheduler"):
+        replay_exactly(History(tmp_path / "record"))
+    assert Fidelity().share == 1.0
