@@ -190,7 +190,7 @@ class Session(SessionState):
 
     def store(self, config_map: str, data: Mapping[str, str]) -> None:
         """Write data into a ConfigMap after the cycle."""
-        self.intents.stored[config_map] = dict(data)
+        self.journal.put(self.intents.stored, config_map, dict(data))
 
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""
