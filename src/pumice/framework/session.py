@@ -136,6 +136,7 @@ class Session(SessionState):
         self._called = ""
 
     def queue_limits(self) -> QueueLimits | None:
+        """Return the limits of queues, stated ones before parts by weight."""
         """Return the limits of queues, stated ones before parts by weight; None without any."""
         limits = [plugin.queue_limits(self.snapshot, self.total) for plugin in self.plugins]
         known = [each for each in limits if each is not None]
@@ -189,7 +190,7 @@ class Session(SessionState):
 
     def store(self, config_map: str, data: Mapping[str, str]) -> None:
         """Write data into a ConfigMap after the cycle."""
-        self.intents.stored[config_map] = dict(data)
+        self.journal.put(self.intents.stored, config_map, dict(data))
 
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""

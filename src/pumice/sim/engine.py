@@ -35,6 +35,10 @@ def simulated_scheduler(
     return Scheduler(conf, seed=seed, plugins=known)
 
 
+_GAP_BY_EVENT = 0.001
+"""Seconds between a cycle and one that follows from it, where cycles begin with events."""
+_PAUSE_BY_EVENT = 1.0
+"""The first pause while time alone may change an answer, where cycles begin with events."""
 _LONGEST_PAUSE = 600.0
 """Seconds between cycles, at most, while time alone may change an answer."""
 _GIVE_UP_AFTER = 7 * 86400.0
@@ -67,6 +71,8 @@ class Engine:
         self.sim_cluster = SimCluster(EPOCH if stated is None else stated)
         self.snapshot = self.sim_cluster.snapshot
         self._period = period
+        self._gap = period or _GAP_BY_EVENT
+        """The least time between two cycles of which the second follows from the first."""
         self._clock = clock
         self._scheduler = scheduler or simulated_scheduler(conf, seed=seed)
         self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
@@ -89,7 +95,7 @@ class Engine:
         self._next_cycle: float | None = None
         """When the next cycle runs; None: not before something happens."""
         self._last_cycle = -math.inf
-        self._pause = period
+        self._pause = period or _PAUSE_BY_EVENT
         self._last_change = 0.0
         self._cycles_since_event = 0
         """Cycles since the last event."""
@@ -165,13 +171,15 @@ class Engine:
 
     def _plan_cycle(self) -> None:
         """Schedule a cycle at the next tick of the scheduler's own clock."""
-        self._pause = self._period
+        self._pause = self._period or _PAUSE_BY_EVENT
         planned = math.inf if self._next_cycle is None else self._next_cycle
         self._next_cycle = min(planned, max(self._tick(), self._last_cycle + self._period))
 
     def _tick(self) -> float:
         """Return the next tick of the scheduler: the present moment if it is one."""
         now = self._execution.now
+        if not self._period:
+            return now
         periods = now / self._period
         if periods.is_integer():
             return max(now, periods * self._period)
@@ -198,7 +206,7 @@ class Engine:
     def _cycle(self) -> None:
         """Run one cycle, if it could change anything, and carry it out."""
         now = self._execution.now
-        skipped = now > self._last_cycle + 1.5 * self._period
+        skipped = now > self._last_cycle + 1.5 * self._gap
         self._next_cycle = None
         self._last_cycle = now
         if skipped:
@@ -218,7 +226,7 @@ class Engine:
         self._cycles_since_event += 1
         if self._decide_at_least_cost():
             self._last_change = now
-            self._pause = self._period
+            self._pause = self._period or _PAUSE_BY_EVENT
             self._plan_follow_up(released=released)
         elif not self._shortcuts.await_events and now - self._last_change < _GIVE_UP_AFTER:
             self._next_cycle = now + self._pause
@@ -273,7 +281,7 @@ class Engine:
             and (released or not self.waiting_jobs.is_settled)
             and self.waiting_jobs
         ):
-            self._next_cycle = self.now + self._period
+            self._next_cycle = self.now + self._gap
 
     # The end
 
