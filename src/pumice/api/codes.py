@@ -31,6 +31,7 @@ class Cause(StrEnum):
     QUEUE_OVER_CAPABILITY = "QueueOverCapability"
     QUEUE_OVER_DESERVED = "QueueOverDeserved"
     JOB_AHEAD = "JobAhead"
+    WOULD_DELAY = "WouldDelay"
     GANG_SHORT = "GangShort"
     ROLE_SHORT = "RoleShort"
     NETWORK_DOMAIN = "NetworkDomain"
@@ -62,6 +63,7 @@ class Spared(StrEnum):
     NOT_STARVING = "NotStarving"
     PREEMPTION_NEVER = "PreemptionNever"
     OTHER_QUEUE = "OtherQueue"
+    OWN_QUEUE = "OwnQueue"
     QUEUE_NOT_RECLAIMABLE = "QueueNotReclaimable"
     RECLAIMER_OVER_DESERVED = "ReclaimerOverDeserved"
     NOT_PREEMPTABLE = "NotPreemptable"
@@ -99,6 +101,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.NOT_ADMITTED: "The action enqueue does not admit the job: it would reserve too much.",
     Cause.QUEUE_OVER_CAPABILITY: "The job would take its queue, or one above, over its capability.",
     Cause.QUEUE_OVER_DESERVED: "The queue has what it deserves, so allocate skips it.",
+    Cause.WOULD_DELAY: "It has room now, but a job that is promised a start would start later.",
     Cause.JOB_AHEAD: "Jobs that were taken before it in this cycle hold what it needs.",
     Cause.GANG_SHORT: "Some pods of the gang would find a node, but too few.",
     Cause.ROLE_SHORT: "A role has fewer pods, or finds fewer nodes, than the job asks of it.",
@@ -130,6 +133,7 @@ SPARED_MEANINGS: Final[dict[Spared, str]] = {
     Spared.NOT_STARVING: "The job has what its gang needs, so it may not evict.",
     Spared.PREEMPTION_NEVER: "The job's own pods have the preemption policy Never.",
     Spared.OTHER_QUEUE: "Only reclaim evicts pods of other queues, and it is not configured.",
+    Spared.OWN_QUEUE: "Only preempt evicts pods of the job's own queue, and it is not configured.",
     Spared.QUEUE_NOT_RECLAIMABLE: "A queue that is not reclaimable keeps its pods.",
     Spared.RECLAIMER_OVER_DESERVED: "The job's queue may not reclaim: it has its share or limit.",
     Spared.NOT_PREEMPTABLE: "Pods that are marked as not preemptable stay.",

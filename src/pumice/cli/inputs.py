@@ -31,11 +31,16 @@ _T = TypeVar("_T")
 
 
 def read_world(
-    source: ClusterInput, plugins: PluginSources = (), *, ask_extender: bool = False
+    source: ClusterInput,
+    plugins: PluginSources = (),
+    *,
+    ask_extender: bool = False,
+    warns: bool = True,
 ) -> ClusterState:
     """Read the cluster of a command: files, else the running one.
 
-    Settings without effect, and what a cluster did not show, are printed.
+    Settings without effect, if it ``warns`` of them, and what a cluster did not
+    show, are printed.
     """
     from pumice.diagnosis.sources import load_world
     from pumice.framework.registry import load_plugins
@@ -51,7 +56,8 @@ def read_world(
         world = ask_cluster(source, lambda cluster: load_world([cluster], conf, at))
         echo(f"note: scheduler configuration: {world.conf_source}", err=True)
     world = replace(world, plugins=load_plugins(plugins), asks_extender=ask_extender)
-    warn_of_conf(world.scheduler_conf, world.conf_source, plugins)
+    if warns:
+        warn_of_conf(world.scheduler_conf, world.conf_source, plugins)
     if files:
         # of two that were read the later one counts, but others are made for jobs and claims
         are_unique = not (world.jobs or world.of_kind("ResourceClaimTemplate"))

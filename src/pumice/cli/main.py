@@ -45,6 +45,7 @@ class LazyCommand:
 COMMANDS = {
     "config": LazyCommand("config:config", "Check a scheduler configuration."),
     "demo": LazyCommand("demo.command:demo", "Play a short demo story."),
+    "diff": LazyCommand("diff:diff", "Compare two configurations on a cluster."),
     "doctor": LazyCommand("doctor:doctor", "Check a cluster and suggest fixes."),
     "explain": LazyCommand("explain:explain", "Explain why a job waits, and what helps."),
     "fairshare": LazyCommand("fairshare:fairshare", "Show who used how much lately."),

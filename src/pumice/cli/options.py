@@ -35,7 +35,8 @@ def together(*options: Callable[[_F], _F]) -> Callable[[_F], _F]:
 # The cluster of a command, and the form of its answer
 
 
-def _files_option(name: str, text: str) -> Callable[[_F], _F]:
+def files_option(name: str, text: str) -> Callable[[_F], _F]:
+    """Make the option for the files of a cluster."""
     return click.option(
         "-f", "--filename", name, metavar="FILE", multiple=True, type=EXISTING, help=text
     )
@@ -81,7 +82,7 @@ cluster_options: Final = together(
     ),
     click.option("-s", "--master", metavar="URL", default="", help="Its address."),
 )
-_FILES: Final = _files_option(
+_FILES: Final = files_option(
     "files",
     "Output of 'kubectl get … -o yaml', manifests, a scenario, a snapshot or a record; a file or a "
     "folder, may be given several times; - reads the input.  [default: the running cluster]",
@@ -117,7 +118,7 @@ def world_options(conf: Callable[[Any], Any] | None = None) -> Callable[[_F], _F
 
 
 manifest_options: Final = together(
-    _files_option(
+    files_option(
         "more_files",
         "Output of 'kubectl get … -o yaml' or manifests, a file or a folder; may be given several "
         "times; - reads the input.",

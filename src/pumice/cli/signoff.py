@@ -17,6 +17,7 @@ from pumice.cli.terminal import echo, print_heading, print_text
 if TYPE_CHECKING:
     from pumice.diagnosis.played import Terms
     from pumice.diagnosis.signoff import Condition, SignOff
+    from pumice.diagnosis.signoff_tables import Table
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _SHOWN = 20
@@ -90,7 +91,12 @@ def print_signoff(signed: SignOff) -> None:
     """Print the figures of both sides, and what is not known."""
     from pumice.diagnosis.signoff_tables import tables_of
 
-    for table in tables_of(signed):
+    print_tables(tables_of(signed))
+
+
+def print_tables(tables: Sequence[Table]) -> None:
+    """Print tables with their titles; those of one column as lines."""
+    for table in tables:
         print_heading(table.title)
         if len(table.columns) > 1:
             print_table(table.columns, table.rows)

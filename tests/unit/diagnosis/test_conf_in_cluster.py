@@ -86,7 +86,7 @@ LIST = "enqueue, allocate, preempt, reclaim, backfill"
         (
             "- name: gang",
             "- name: gang\n    enablePreemptable: false",
-            "gang to judge the victims of preempt, found it is switched off",
+            "gang to judge the victims of preempt, got it is switched off",
             "leave out enablePreemptable: false",
         ),
         ("  - name: priority\n", "", "pods of any priority", "- name: priority before gang"),
@@ -137,10 +137,10 @@ CLOSED = {"reclaimable": False}
         ),
         (  # the sum is that of all children, also where the parent states nothing
             {"org": {"deserved": {}}},
-            "queue/org.deserved: wanted at least cpu 12, the sum of the queues below",
+            "queue/org.deserved: expected at least cpu 12, the sum of the queues below",
             "queue/org.deserved",
         ),
-        ({"red": {"guarantee": guaranteed(6)}}, "wanted at least cpu 6", "queue/org.guarantee"),
+        ({"red": {"guarantee": guaranteed(6)}}, "expected at least cpu 6", "queue/org.guarantee"),
         (
             {"org": {"capability": {"cpu": "4"}}, "red": {"capability": {"cpu": "10"}}},
             "at least 10, as the queues below",
@@ -148,7 +148,7 @@ CLOSED = {"reclaimable": False}
         ),
         ({"ops": {"deserved": {"cpu": "8"}}}, "20 deserved of 2 queues", "org.deserved.cpu=8"),
         ({"ops": {"guarantee": guaranteed(14)}}, "18 guarantee of 2", "ops.guarantee.cpu=12"),
-        ({"ops": {"weight": -1}}, "found -1", "queue/ops.weight=1"),
+        ({"ops": {"weight": -1}}, "got -1", "queue/ops.weight=1"),
     ],
 )
 def test_each_mistake_of_queues_is_named(

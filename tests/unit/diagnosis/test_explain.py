@@ -380,15 +380,22 @@ def test_victims_of_a_preemption_are_named_with_their_node_and_job(world: Any, j
     assert found.remedies == []
 
 
-def test_an_eviction_that_the_configuration_rules_out_is_offered(world: Any, job: Any) -> None:
+@pytest.mark.parametrize(
+    ("actions", "code"),
+    [("enqueue, allocate", "ActionMissing"), ("enqueue, allocate, reclaim", "OwnQueue")],
+)
+def test_an_eviction_that_the_configuration_rules_out_is_offered(
+    world: Any, job: Any, actions: str, code: str
+) -> None:
     objects = [
         *WORLD,
         priority_class("high", value=10),
         *job("low", cpu=4, nodes=["n1"], least=0),
         *job("j", cpu=4, priority_class="high"),
     ]
-    found = explain_job(world(objects, "priority conformance", "predicates"), "j")
-    assert [(each.code, each.pods) for each in found.not_evicted] == [("ActionMissing", 1)]
+    there = world(objects, "priority conformance", "predicates", actions=actions)
+    found = explain_job(there, "j")
+    assert [(each.code, each.pods) for each in found.not_evicted] == [(code, 1)]
     way = next(one for one in found.remedies if "action preempt" in one.text)
     assert way.result == "it starts after 1 eviction: default/low-0"
     assert "wait for default/low to end (1 pod)" in changes(found)

@@ -77,7 +77,11 @@ def test_a_part_of_a_gang_is_reported_after_a_moment(cluster: Any, loop: Any) ->
     assert node_of(cluster, "other-0") == "n"
     assert not cluster.get(POD_GROUP, "default", "g").get("status")
     assert loop._live.next_due == cluster.now() + 0.5
-    cluster.clock.advance(0.5)
+    cluster.clock.advance(0.4)
+    cluster.create(pod("g-1", group="g", cpu=1))
+    assert not loop._may_start()
+    assert loop._live.next_due == pytest.approx(cluster.now() + 0.5)
+    cluster.clock.advance(0.6)
     loop._turn()
     (condition,) = cluster.get(POD_GROUP, "default", "g")["status"]["conditions"]
     assert condition["type"] == "Unschedulable"
