@@ -10,11 +10,13 @@ from dataclasses import replace
 from time import perf_counter
 
 from pumice.api.conf import SchedulerConf
+from pumice.api.decisions import Decisions
 from pumice.api.objects import KubeObject
 from pumice.framework.arguments import MinimalVictimsArguments, PreemptArguments, arguments_of
 from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
 from pumice.plugins.extender import UnaskedExtender
-from pumice.scheduler import Scheduler
+from pumice.scheduler import Observer, Scheduler
 from pumice.sim.direct_cycle import DirectCycle
 from pumice.sim.execution import Execution
 from pumice.sim.job_run import EPOCH, JobRun, Outcome
@@ -92,6 +94,8 @@ class Engine:
         )
         self.log, self.cost = self._execution.log, self._execution.cost
         self.runs: list[JobRun] = []
+        self._alarm = math.inf
+        """When time alone changes a decision next, as plugins state."""
         self._next_cycle: float | None = None
         """When the next cycle runs; None: not before something happens."""
         self._last_cycle = -math.inf
@@ -231,6 +235,9 @@ class Engine:
         elif not self._shortcuts.await_events and now - self._last_change < _GIVE_UP_AFTER:
             self._next_cycle = now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        if self._alarm < math.inf:
+            due = max(math.ceil(self._alarm / self._period) * self._period, now + self._period)
+            self._next_cycle = due if self._next_cycle is None else min(due, self._next_cycle)
 
     def _decide_at_least_cost(self) -> bool:
         """Decide in a session only if it takes one; return whether anything changed."""
@@ -255,6 +262,7 @@ class Engine:
     def _decide(self, *, evicts: bool) -> bool:
         """Decide in a session and carry it out; return whether anything changed."""
         rules = self._shortcuts.evictions
+        alarm = _Alarm() if self._shortcuts.alarms else None
         self.waiting_jobs.show()
         self.sim_cluster.prepare_session()
         start = self._clock()
@@ -265,9 +273,12 @@ class Engine:
             statuses=False,
             placing=self._placing,
             idle=() if evicts or rules is None else rules.actions,
+            observer=alarm,
         )
         self.cost.deciding_seconds += self._clock() - start
         self._failures.update(dict.fromkeys(decisions.failures))
+        if alarm is not None:
+            self._alarm = alarm.at - self.sim_cluster.epoch
         return self._execution.apply(decisions)
 
     def _plan_follow_up(self, *, released: bool) -> None:
@@ -298,6 +309,17 @@ class Engine:
             if self._cycles_since_event >= _MAX_CYCLES_SINCE_EVENT:
                 reason = f"evicted again and again; {reason}" if run.evictions else reason
             run.reason = reason or "never started"
+
+
+class _Alarm(Observer):
+    """Asks plugins at the end of a cycle when they will decide otherwise."""
+
+    at = math.inf
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:  # noqa: ARG002
+        told = [each for each in ssn.plugins if each.simulator and each.simulator.foretold]
+        times = [each.changes_at(ssn) for each in told]
+        self.at = min((at for at in times if at is not None), default=math.inf)
 
 
 def _promises_more(conf: SchedulerConf) -> bool:
