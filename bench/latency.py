@@ -95,22 +95,25 @@ async def bind_at_once(
 ) -> None:
     """Bind each pod of a namespace that appears after a version, the moment it is seen."""
     binding: set[asyncio.Task[None]] = set()
-    number = 0
-    async for line in cluster.lines(f"{pods_path(namespace)}?watch=true&resourceVersion={version}"):
-        step = json.loads(line)
-        if step["type"] != "ADDED":
-            continue
-        name, number = step["object"]["metadata"]["name"], number + 1
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": name, "namespace": namespace},
-            "target": {"kind": "Node", "name": f"node-{number % nodes}"},
-        }
-        request = cluster.send("POST", f"{pods_path(namespace)}/{name}/binding", body)
-        task = asyncio.create_task(server.timed(server.binds_s, request))
-        binding.add(task)
-        task.add_done_callback(binding.discard)
+    path, number = pods_path(namespace), 0
+    while True:  # an API server ends a watch that is behind
+        async for line in cluster.lines(f"{path}?watch=true&resourceVersion={version}"):
+            step = json.loads(line)
+            metadata = step["object"]["metadata"]
+            version = metadata["resourceVersion"]
+            if step["type"] != "ADDED":
+                continue
+            name, number = metadata["name"], number + 1
+            body = {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": name, "namespace": namespace},
+                "target": {"kind": "Node", "name": f"node-{number % nodes}"},
+            }
+            request = cluster.send("POST", f"{path}/{name}/binding", body)
+            task = asyncio.create_task(server.timed(server.binds_s, request))
+            binding.add(task)
+            task.add_done_callback(binding.discard)
 
 
 async def measure_server(

@@ -31,6 +31,8 @@ RHYTHMS: Final = ("event", "period")
 WAIT_S: Final = 30.0
 _RUN_S: Final = 3.0
 """How long gangs exist."""
+_KEPT: Final = "bench/kept"
+"""A taint that keeps gangs that wait off the nodes of those that arrive."""
 
 
 class MemoryCluster(EmbeddedCluster):
@@ -103,7 +105,9 @@ class Waits:
 def gang(name: str, size: int) -> list[Manifest]:
     """Build a pod group and its pods."""
     group = pod_group(name, min_member=size, phase=None)
-    return [group, *(pod(f"{name}-{each}", group=name, cpu=1) for each in range(size))]
+    spec = {"tolerations": [{"key": _KEPT, "operator": "Exists"}]}
+    pods = (pod(f"{name}-{each}", group=name, cpu=1, spec=spec) for each in range(size))
+    return [group, *pods]
 
 
 def feed(cluster: EmbeddedCluster, waits: Waits, given: argparse.Namespace) -> int:
@@ -133,7 +137,9 @@ def measure(given: argparse.Namespace, rhythm: str) -> str:
     make_queues(cluster)
     room = max(2, int(given.rate * _RUN_S / 30) + 2)
     for each in range(room if given.waiting else given.nodes):
-        cluster.create(node(f"free-{each}", cpu=32, memory="256Gi"))
+        free = node(f"free-{each}", cpu=32, memory="256Gi")
+        free["spec"] = {"taints": [{"key": _KEPT, "effect": "NoSchedule"}]}
+        cluster.create(free)
     scheduler = Scheduler(parse_conf(CONFIGURATIONS[given.conf]))
     stop, cycles, cpu_s = threading.Event(), [0], [0.0]
 

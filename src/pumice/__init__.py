@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "Cluster": "clusters",
     "Explained": "clusters",
+    "History": "histories",
     "Repeats": "simulations",
     "Result": "simulations",
     "Results": "simulations",

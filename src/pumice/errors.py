@@ -329,6 +329,8 @@ class ClusterError(PumiceError):
 
     code: ClassVar[int] = 500
     reason: ClassVar[str] = "InternalError"
+    usual_problem: ClassVar[str] = ""
+    """What was wrong where nothing is said of it."""
     verbatim: bool = False
     """Whether ``problem`` is the whole message, in the words of the refusing side."""
 
@@ -337,7 +339,7 @@ class ClusterError(PumiceError):
     ) -> None:
         super().__init__()
         self.kind, self.namespace, self.name = kind, namespace, name
-        self.problem = _bounded(problem, _MOST_OF_A_PROBLEM)
+        self.problem = _bounded(problem or self.usual_problem, _MOST_OF_A_PROBLEM)
 
     def _text(self) -> str:
         place = "/".join(part for part in (self.namespace, self.name) if part)
@@ -349,11 +351,7 @@ class NotFoundError(ClusterError):
 
     code = 404
     reason = "NotFound"
-
-    def __init__(
-        self, kind: str = "", namespace: str = "", name: str = "", problem: str = "not found"
-    ) -> None:
-        super().__init__(kind, namespace, name, problem)
+    usual_problem = "not found"
 
 
 class AlreadyExistsError(ClusterError):
@@ -361,11 +359,7 @@ class AlreadyExistsError(ClusterError):
 
     code = 409
     reason = "AlreadyExists"
-
-    def __init__(
-        self, kind: str = "", namespace: str = "", name: str = "", problem: str = "already exists"
-    ) -> None:
-        super().__init__(kind, namespace, name, problem)
+    usual_problem = "already exists"
 
 
 class ConflictError(ClusterError):
@@ -462,15 +456,7 @@ class FencedError(ClusterError):
 
     code = 403
     reason = "Forbidden"
-
-    def __init__(
-        self,
-        kind: str = "",
-        namespace: str = "",
-        name: str = "",
-        problem: str = "not sent: this process does not lead",
-    ) -> None:
-        super().__init__(kind, namespace, name, problem)
+    usual_problem = "not sent: this process does not lead"
 
 
 class InvariantError(PumiceError):

@@ -104,7 +104,7 @@ def test_a_file_that_cannot_be_read_is_named(folder: Path, name: str, verb: str)
     assert result.exit_code == (255 if verb in ORIGINAL else 2)
     assert str(file) in result.output
     assert "expected" in result.output
-    assert "found" in result.output
+    assert "got" in result.output
 
 
 def test_what_standard_input_holds_is_read_alike() -> None:

@@ -1,6 +1,7 @@
 """Odd input is neither accepted in silence nor refused without file, field, found and wanted."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def test_a_folder_is_read_without_its_folders_and_pipes(
 def test_a_scenario_with_a_part_of_another_type(run: Any, more: str, message: str) -> None:
     ran = run("run", "s.yaml", s_yaml=SCENARIO + more)
     assert ran.exit_code == 2
-    assert ran.stderr.startswith(f"Error: s.yaml: {message}")
+    assert re.match(rf"Error: s\.yaml(:3)?: {re.escape(message)}", ran.stderr), ran.stderr
 
 
 def test_an_empty_list_of_changes_is_no_file_of_changes(run: Any) -> None:
@@ -129,7 +130,7 @@ def test_a_plugin_that_is_none(run: Any, text: str | bytes, message: str) -> Non
         (config("{server: 'ftp://a'}"), "clusters[k].cluster.server: expected an address such as"),
         (
             config("{server: 'http://a:99999'}"),
-            "expected an address such as https://10.0.0.1:6443, f",
+            "expected an address such as https://10.0.0.1:6443, got",
         ),
         (config(user="{token: 5}"), "users[u].user.token: expected text, got 'something else'"),
         (config(user="[5]"), "users[0].user: expected a mapping, got 'a list'"),

@@ -86,7 +86,9 @@ class Allocation:
                 continue
             job = jobs.pop()
             ssn.records.take_turn(job)
-            if self._take_turn(job) and len(self._sheets.get(job, self._tasks[job])):
+            if not (self._may_try(job) and self._take_turn(job)):
+                ssn.policy.job_blocked(job)
+            elif len(self._sheets.get(job, self._tasks[job])):
                 jobs.push(job)
             queues.push(queue)
 
@@ -129,6 +131,9 @@ class Allocation:
             ssn.topology.stop_following()
         is_silent = ssn.records.by_job.get(job) is before
         ready = ssn.policy.job_ready(job)
+        if ready and len(stmt) and not self._may_start(job):
+            stmt.discard()
+            return False
         if ready:
             if len(stmt) or is_silent:  # else the record keeps why the tasks beyond the gang wait
                 ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
@@ -141,6 +146,19 @@ class Allocation:
             self._note_short(job, ready)
         stmt.discard()
         return False
+
+    def _may_try(self, job: int) -> bool:
+        """Return whether a job is placed; one that is watched is, to see what else it lacks."""
+        may = self._ssn.policy.may_try(job)
+        if not may:
+            self._ssn.records.note_refused(job, Stage.QUEUE, may, Why.QUEUE_POSITION)
+        return bool(may) or job in self._ssn.records.watched
+
+    def _may_start(self, job: int) -> bool:
+        may = self._ssn.policy.may_start(job)
+        if not may:
+            self._ssn.records.note_refused(job, Stage.QUEUE, may, Why.QUEUE_POSITION)
+        return bool(may)
 
     def _note_short(self, job: int, no: Verdict) -> None:
         view = self._ssn.job(job)

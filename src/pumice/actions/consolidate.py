@@ -57,6 +57,8 @@ class Consolidation:
         for key, at in list(self._done.items()):
             if not 0 <= ssn.now - at < self._arguments.pause:
                 del self._done[key]
+        if self._done:
+            ssn.journal.put({}, _NAME, ssn.now)  # so that no later cycle is taken for this one
         self._booked = np.zeros_like(ssn.snapshot.nodes.future_idle)
         """What pods that move get on their new nodes (R, N)."""
         self._moves: list[_Move] = []

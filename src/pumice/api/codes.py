@@ -31,6 +31,7 @@ class Cause(StrEnum):
     QUEUE_OVER_CAPABILITY = "QueueOverCapability"
     QUEUE_OVER_DESERVED = "QueueOverDeserved"
     JOB_AHEAD = "JobAhead"
+    WOULD_DELAY = "WouldDelay"
     GANG_SHORT = "GangShort"
     ROLE_SHORT = "RoleShort"
     NETWORK_DOMAIN = "NetworkDomain"
@@ -100,6 +101,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.NOT_ADMITTED: "The action enqueue does not admit the job: it would reserve too much.",
     Cause.QUEUE_OVER_CAPABILITY: "The job would take its queue, or one above, over its capability.",
     Cause.QUEUE_OVER_DESERVED: "The queue has what it deserves, so allocate skips it.",
+    Cause.WOULD_DELAY: "It has room now, but a job that is promised a start would start later.",
     Cause.JOB_AHEAD: "Jobs that were taken before it in this cycle hold what it needs.",
     Cause.GANG_SHORT: "Some pods of the gang would find a node, but too few.",
     Cause.ROLE_SHORT: "A role has fewer pods, or finds fewer nodes, than the job asks of it.",

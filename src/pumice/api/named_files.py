@@ -114,7 +114,11 @@ def _plain_file(scenario: Path | None, name: str, error: type[InputError]) -> Pa
         raise error(wanted="no names of files in a text", found=name)
     file = scenario.parent / name
     try:
-        special = is_stdin(file) or "\0" in name or (file.exists() and not _is_plain(file))
+        special = (
+            is_stdin(file)
+            or "\0" in name
+            or (file.exists() and not (file.is_file() or file.is_dir()))
+        )
     except OSError as fault:  # a name that is too long, links in a circle
         found = Words(fault.strerror or str(fault))
         raise error(wanted="the name of a file", found=found, file=name[:200]) from None
@@ -123,10 +127,6 @@ def _plain_file(scenario: Path | None, name: str, error: type[InputError]) -> Pa
         raise error(wanted="the name of a file", found=found, file=str(file))
     read_text(file, error)
     return file
-
-
-def _is_plain(file: Path) -> bool:
-    return file.is_file() or file.is_dir()
 
 
 @contextmanager

@@ -220,6 +220,7 @@ class PodSpec(Part):
     host_network: bool = False
     restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
 
     def __post_init__(self) -> None:
         if self.overhead:

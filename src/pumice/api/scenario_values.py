@@ -140,6 +140,16 @@ class Within:
         return f"{self.seconds:g}s" if self.cycles is None else counted(self.cycles, "cycle")
 
 
+def is_span(value: Any) -> bool:
+    """Return whether a value is a number of cycles or a time."""
+    if is_count(value) or (isinstance(value, str) and _WITHIN.fullmatch(value)):
+        return True
+    try:
+        return isinstance(value, str) and parse_duration(value.replace(" ", "")) >= 0
+    except InputError:
+        return False
+
+
 def within_from(path: Path, where: str, value: Any) -> Within:
     """Read a span: 5, "5 cycles" or "2m"."""
     text = str(value) if is_count(value) else typed(path, where, value, str, _SPAN)

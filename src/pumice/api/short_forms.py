@@ -42,7 +42,7 @@ _QUEUE_KEYS: Final = (
 )
 WORKLOAD_KEYS: Final = (
     *("name", "namespace", "queue", "count", "pods", "cpu", "memory", "gpu", "gang", "running"),
-    *("on", "priority", "labels", "nodeSelector", "preemptable", "age"),
+    *("node", "priority", "labels", "nodeSelector", "preemptable", "age"),
 )
 _DEFAULT_QUEUE: Final = "default"
 _ROOT: Final = "root"
@@ -259,7 +259,7 @@ def _workload(path: Path, where: str, item: Any) -> Workload:
         or {"cpu": 1},
         least=_part(path, f"{where}.gang", given.get("gang", False), pods, none=1),
         running=_part(path, f"{where}.running", given.get("running", False), pods, none=0),
-        on=_strings(path, f"{where}.on", given.get("on", ())),
+        on=_strings(path, f"{where}.node", given.get("node", ())),
         priority=_priority(path, f"{where}.priority", given.get("priority")),
         labels=_labels(path, f"{where}.labels", given.get("labels", {})),
         node_selector=_labels(path, f"{where}.nodeSelector", given.get("nodeSelector", {})),

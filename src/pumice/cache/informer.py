@@ -280,9 +280,6 @@ class Informer:
         self._ingest = self._ingest.anew()
         self._torn = False
         self._made_at = self._cluster.now()
-        self._show_all()
-
-    def _show_all(self) -> None:
         with self._ingest.counting_once():
             for kind, things in self._known.items():
                 self._show_many(kind, things)

@@ -247,6 +247,9 @@ def _print_place(found: Explanation, say: Say) -> None:
     place = found.position
     if found.state != "waits":
         return
+    if found.reservation is not None:
+        print_heading("Reservation")
+        print_text(say(sentence(str(found.reservation["text"]))), indent="  ")
     if place is not None:
         print_heading("Position")
         print_text(_where(place), indent="  ")

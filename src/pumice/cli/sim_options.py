@@ -49,10 +49,10 @@ simulation_options: Final = together(
     click.option(
         "--period",
         metavar="SECONDS",
-        type=click.FloatRange(min=0, min_open=True),
+        type=click.FloatRange(min=0),
         default=1.0,
         show_default=True,
-        help="Simulated seconds between two cycles, at least.",
+        help="Simulated seconds between two cycles, at least; 0: a cycle begins with each event.",
     ),
     click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N jobs."),
     click.option(

@@ -62,10 +62,11 @@ def _to_data(results: list[CaseResult]) -> dict[str, Any]:
 
 
 def _details(result: CaseResult) -> dict[str, Any]:
-    """Return what a case that did not pass tells besides."""
+    """Return which case of several it is, and what one that did not pass tells besides."""
+    words = {"case": result.words} if result.words else {}
     if result.outcome == "passed":
-        return {}
-    return {"name": result.name, "failures": [each.to_data() for each in result.failures]}
+        return words
+    return {**words, "name": result.name, "failures": [each.to_data() for each in result.failures]}
 
 
 def print_failure(result: CaseResult) -> None:

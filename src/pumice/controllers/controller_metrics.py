@@ -64,7 +64,9 @@ class ControllerMetrics:
     def _pod(self, pod: Manifest) -> None:
         """Count how long after its job a pod was made, if that was just now."""
         owner = controller_of(pod)
-        if owner is None or owner.get("kind") != "Job" or not _volcano(owner.get("apiVersion")):
+        if owner is None or owner.get("kind") != "Job":
+            return
+        if not str(owner.get("apiVersion")).startswith("batch.volcano.sh/"):
             return
         job = self._view.get(JOB, pod["metadata"]["namespace"], owner["name"])
         if job is None:
@@ -75,7 +77,3 @@ class ControllerMetrics:
             return
         if self._view.now - made < 60.0:  # not one that was there when this process started
             self._metrics.pod_created(made - began)
-
-
-def _volcano(api_version: object) -> bool:
-    return str(api_version).startswith("batch.volcano.sh/")

@@ -100,6 +100,8 @@ class Explanation:
     funnel: list[FunnelRow] = field(default_factory=list)
     position: Position | None = None
     forecast: Mapping[str, Any] | None = None
+    reservation: Mapping[str, Any] | None = None
+    """When and on which nodes it is promised to start."""
     remedies: list[Remedy] = field(default_factory=list)
     victims: list[Victim] = field(default_factory=list)
     places: Mapping[str, str] = field(default_factory=dict)
@@ -127,6 +129,7 @@ class Explanation:
             "funnel": [each.to_data() for each in self.funnel],
             "position": self.position.to_data() if self.position else None,
             "forecast": dict(self.forecast) if self.forecast else None,
+            "reservation": dict(self.reservation) if self.reservation else None,
             "remedies": [each.to_data() for each in self.remedies],
             "victims": [vars(each) for each in self.victims],
             "places": dict(self.places),
@@ -227,6 +230,7 @@ def _examined(
         not_evicted=examiner.spared if waits and not _lacks_pods(causes) else [],
         funnel=funnel_rows(funnel) if funnel is not None and waits else [],
         position=examiner.position,
+        reservation=outcome.reservation if waits else None,
         victims=_victims(world, outcome),
         places={**outcome.binds, **outcome.promised},
         cycle=outcome.cycle,

@@ -54,6 +54,7 @@ _FORECAST: Final = _record(
     in_s={"type": ["number", "null"]},
     text=_TEXT,
 )
+_RESERVATION: Final = _record(start=_TEXT, in_s={"type": "number"}, nodes=_list(_TEXT), text=_TEXT)
 _NUMBERS: Final = {"type": "object"}
 
 EXPLANATION: Final[dict[str, Any]] = {
@@ -90,6 +91,7 @@ EXPLANATION: Final[dict[str, Any]] = {
         funnel=_list(_record(constraint=_TEXT, left=_COUNT, text=_TEXT)),
         position={"oneOf": [{"type": "null"}, _POSITION]},
         forecast={"oneOf": [{"type": "null"}, _FORECAST]},
+        reservation={"oneOf": [{"type": "null"}, _RESERVATION]},
         remedies=_list(
             _record(
                 text=_TEXT,

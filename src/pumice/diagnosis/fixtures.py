@@ -9,7 +9,7 @@ from itertools import takewhile
 from operator import is_
 from typing import Final
 
-from pumice.api.annotations import EXPECTED, RUN_SECONDS
+from pumice.api.annotations import EXPECTED, RUN_SECONDS, WALLTIME_SECONDS
 from pumice.api.kinds import ENDED_PHASES, Manifest
 from pumice.api.meta import KubeObject
 from pumice.cache.informer import ObjectReader
@@ -84,7 +84,7 @@ class Fixtures:
         for one in given:
             kind, meta = one["kind"], one["metadata"]
             marks = meta.get("annotations") or ()
-            if RUN_SECONDS in marks:
+            if RUN_SECONDS in marks or WALLTIME_SECONDS in marks or _has_deadline(one):
                 self.timed.append(one)
             if EXPECTED in marks:
                 continue
@@ -210,3 +210,8 @@ class SharedFixtures(ObjectReader):
 
 def _is_no_job(manifest: Manifest) -> bool:
     return bool(manifest["kind"] != "Job")
+
+
+def _has_deadline(one: Manifest) -> bool:
+    is_pod = one["kind"] == "Pod"
+    return is_pod and (one.get("spec") or {}).get("activeDeadlineSeconds") is not None

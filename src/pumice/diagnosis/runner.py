@@ -12,11 +12,20 @@ from functools import cached_property
 from typing import Any, Final, TypeVar
 
 from pumice.actions import ACTIONS
-from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
+from pumice.api.annotations import GROUP_NAME, RUN_SECONDS, WALLTIME_SECONDS
 from pumice.api.decisions import Decisions
 from pumice.api.json_text import encode_parts
-from pumice.api.kinds import CONFIG_MAP, ENDED_PHASES, POD_GROUP, RESOURCE_QUOTA, Manifest
+from pumice.api.kinds import (
+    CONFIG_MAP,
+    DEFAULT_QUEUE,
+    ENDED_PHASES,
+    POD_GROUP,
+    QUEUE,
+    RESOURCE_QUOTA,
+    Manifest,
+)
 from pumice.api.objects import from_manifest
+from pumice.api.run_times import run_time, seconds_of
 from pumice.api.times import overdue_s
 from pumice.binder import Binder
 from pumice.cache.informer import Informer
@@ -53,6 +62,7 @@ MOST_UNTOLD_S: Final = 3600.0
 """How long plugins that do not state when time matters are asked each second."""
 MOST_CYCLES: Final = 60
 """Cycles after which a cluster that does not come to rest is left."""
+_TIMES: Final = (RUN_SECONDS, WALLTIME_SECONDS)
 _EVICTING: Final = frozenset(name for name, each in ACTIONS.items() if each.evicts)
 
 
@@ -243,8 +253,7 @@ class Timeline:
         if world.of_kind(RESOURCE_QUOTA):
             self.plane.limit_pods(PodQuotas(self.cluster, demands=world.knows_defaults))
         self._groups = self.cluster.tables.table(POD_GROUP)
-        timed = any(one["kind"] == "PodGroup" for one in objects.timed)
-        self._groups_end = timed or default_s is not None
+        self._may_end = default_s is not None or any(map(_tells_others, objects.timed))
         self.stuck: dict[str, float] = {}
         """Pods that should have gone by now and stay, each with the seconds since then."""
         self._stuck_uids: set[str] = set()
@@ -453,16 +462,27 @@ class Timeline:
         return RUN_SECONDS not in marks and self._lasts(pod) is None
 
     def _lasts(self, pod: Manifest) -> float | None:
-        """Return the run time of a pod that states none itself; those of no group never end."""
-        if not self._groups_end:
+        """Return the expected run time of a pod that states no estimate itself."""
+        if not self._may_end:
             return None
         meta = pod["metadata"]
-        name = (meta.get("annotations") or {}).get(GROUP_NAME)
-        if not name or (self._endless and self.job_of(pod) in self._endless):
+        marks = meta.get("annotations") or {}
+        name = marks.get(GROUP_NAME)
+        if name and self._endless and self.job_of(pod) in self._endless:
             return None
-        group = self._groups.find(meta["namespace"], name)
-        marks = None if group is None else group["metadata"].get("annotations")
-        return float(marks[RUN_SECONDS]) if marks and RUN_SECONDS in marks else self._default_s
+        group = self._groups.find(meta["namespace"], name) if name else None
+        deadline = pod["spec"].get("activeDeadlineSeconds")
+        stated = run_time([marks, *self._marks_around(group)], deadline).expected
+        return self._default_s if stated is None and name else stated
+
+    def _marks_around(self, group: Manifest | None) -> Iterator[Mapping[str, Any] | None]:
+        """Yield the annotations of a pod group and of its queue."""
+        if group is None:
+            return
+        yield group["metadata"].get("annotations")
+        name = (group.get("spec") or {}).get("queue") or DEFAULT_QUEUE
+        queue = self.cluster.tables.table(QUEUE).find("", name)
+        yield None if queue is None else queue["metadata"].get("annotations")
 
     def _waits(self, pod: str) -> bool:
         tasks = self._informer.snapshot.tasks
@@ -504,8 +524,7 @@ class Timeline:
         return job
 
     def _on_event(self, kind: str, event: Event) -> None:
-        if kind == POD_GROUP and RUN_SECONDS in (event.object["metadata"].get("annotations") or ()):
-            self._groups_end = True
+        self._may_end |= kind in (POD_GROUP, "Pod") and _tells_others(event.object)
         if kind != "Pod":
             return
         pod, uid = event.object, event.object["metadata"]["uid"]
@@ -589,7 +608,7 @@ class _Asking(Observer):
 
 def _without_run_time(one: Manifest) -> Manifest:
     meta = one.get("metadata") or {}
-    marks = {name: x for name, x in (meta.get("annotations") or {}).items() if name != RUN_SECONDS}
+    marks = {name: x for name, x in (meta.get("annotations") or {}).items() if name not in _TIMES}
     return {**one, "metadata": {**meta, "annotations": marks}}
 
 
@@ -599,19 +618,23 @@ def check_run_times(stated: Sequence[Manifest]) -> None:
     Raises:
         InputError: one is not a number of seconds.
     """
-    for kind in ("Pod", "PodGroup"):
+    for kind in ("Pod", "PodGroup", "Queue"):
         for one in (one for one in stated if one["kind"] == kind):
-            text = one["metadata"]["annotations"][RUN_SECONDS]
-            if text is not None and not _is_span(text):
-                field_name = f"{key_of(one)}: annotation {RUN_SECONDS}"
-                raise InputError(wanted="a number of seconds", found=text, field=field_name)
+            marks = one["metadata"].get("annotations") or {}
+            for name in _TIMES:
+                text = marks.get(name)
+                if text is not None and seconds_of(text) is None:
+                    field_name = f"{key_of(one)}: annotation {name}"
+                    raise InputError(wanted="a number of seconds", found=text, field=field_name)
 
 
-def _is_span(text: object) -> bool:
-    try:
-        return 0 <= float(str(text)) < float("inf")
-    except ValueError:
-        return False
+def _tells_others(one: Manifest) -> bool:
+    """Return whether an object states a run time that is not merely the estimate of a pod."""
+    marks = one["metadata"].get("annotations") or {}
+    if one["kind"] != "Pod":
+        return any(name in marks for name in _TIMES)
+    has_deadline = (one.get("spec") or {}).get("activeDeadlineSeconds") is not None
+    return WALLTIME_SECONDS in marks or has_deadline
 
 
 # Cycles until a job starts

@@ -34,6 +34,7 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import PERMIT, REJECT, Refusal, Why
 from pumice.framework.roles import count_roles, minima
 from pumice.framework.session import Session
+from pumice.framework.waiting import delay_text
 
 _NAMED: Final = 3
 _IN_ITS_QUEUE = (Stage.QUEUE, Stage.QUOTA)
@@ -535,7 +536,7 @@ def session_causes(
     later = [at_its_turn(each, outcome) for each in later]
     if early:  # causes that keep pods from being created, or from being ours, are reported once
         later = [each for each in later if each.code not in (Cause.TOO_FEW_PODS, Cause.NO_PODS)]
-    found = [*(early or ()), *later]
+    found = [*(early or ()), *later, *_would_delay(outcome)]
     found += _no_pods(outcome, found)
     if found:
         return found
@@ -544,6 +545,14 @@ def session_causes(
     if examiner.ahead is None:
         return [as_recorded(outcome)]
     return [examiner.ahead, *([] if examiner.limit is None else [examiner.limit]), *examiner.shut]
+
+
+def _would_delay(outcome: JobOutcome) -> Iterator[Finding]:
+    """Yield whose promised start a job would delay, if it is held back for that."""
+    stop = outcome.stops.get(Stage.QUEUE)
+    if stop is not None and stop.why is Why.WOULD_DELAY:
+        about = ObjectRef.of_key("PodGroup", str(stop.numbers["delayed"]))
+        yield Finding(Cause.WOULD_DELAY, delay_text(stop.numbers), about, {**stop.numbers})
 
 
 def _no_pods(outcome: JobOutcome, found: list[Finding]) -> list[Finding]:
@@ -564,6 +573,7 @@ _CODES = {
     Why.QUEUE_CLOSED: Cause.QUEUE_CLOSED,
     Why.QUEUE_MISPLACED: Cause.QUEUE_MISPLACED,
     Why.QUEUE_POSITION: Cause.JOB_AHEAD,
+    Why.WOULD_DELAY: Cause.WOULD_DELAY,
     Why.OVER_QUOTA: Cause.QUEUE_OVER_CAPABILITY,
     Why.NO_NODE_FITS: Cause.INSUFFICIENT_RESOURCE,
     Why.NO_DOMAIN_FITS: Cause.NETWORK_DOMAIN,

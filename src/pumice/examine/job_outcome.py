@@ -3,6 +3,7 @@
 Used by explain and by every trial that asks whether a change helps.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,17 +13,22 @@ import numpy as np
 
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import GRACE_PERIOD_S
-from pumice.api.times import epoch, overdue_s
-from pumice.core.resources import Mask
+from pumice.api.times import DAY, epoch, overdue_s, rfc3339
+from pumice.api.wording import counted
+from pumice.core.resources import STEP, Mask
 from pumice.core.status import PHASES, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
+from pumice.framework.future.promises import Promise
 from pumice.framework.job_records import Record, Stage
 from pumice.framework.refusals import Why
 from pumice.framework.roles import READY, count_roles
 from pumice.framework.session import Session
 from pumice.framework.waiting import given_up, waiting_reason
 from pumice.scheduler import Observer
+
+_HOURS = slice(11, 16)
+"""Hours and minutes in a time as it is written."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,8 @@ class JobOutcome:
     """Its own pods that this cycle evicts, and for which pod or job; empty: for none."""
     evicted_by: tuple[str, ...] = ()
     """The actions that evict them."""
+    reservation: Mapping[str, Any] | None = None
+    """When and on which nodes it is promised to start, if it is."""
     leaving: tuple[str, ...] = ()
     """Its own pods that are already terminating."""
     makes_way: tuple[str, ...] = ()
@@ -206,12 +214,30 @@ class Watcher(Observer):
                 p: decisions.beneficiaries.get(p, "") for p in decisions.evictions if p in own
             },
             evicted_by=_distinct(decisions.evicted_by.get(p, "") for p in own),
+            reservation=_reservation(ssn, job),
             leaving=_leaving(ssn, [each for each in job.tasks if each not in gone]),
             makes_way=_making_way(ssn, decisions, own),
             leaves_in_s=_leaves_in(ssn, decisions, own),
             overdue=_overdue(ssn, [*_making_way(ssn, decisions, own), *pods]),
             cycle=self._cycle,
         )
+
+
+def _reservation(ssn: Session, job: Job) -> dict[str, Any] | None:
+    """Return when and where a waiting job is promised to start; None if it is not."""
+    own = ssn.promises.get(job.row)
+    if own is None or math.isinf(own.start):
+        return None
+    before = [each for each in ssn.promises.values() if each.start <= own.start]
+    places = ssn.future.places(before)
+    rows = [] if isinstance(places, Promise) else sorted(set(places[job.row]))
+    table = ssn.snapshot.nodes
+    idle = table.idle[:, rows] - own.demand.need[:, np.newaxis] > -STEP
+    free, wait = int(np.count_nonzero(idle.all(axis=0))), max(own.start - ssn.now, 0.0)
+    nodes = [table.names[row] for row in rows]
+    when = rfc3339(own.start)[_HOURS] if wait < DAY else rfc3339(own.start)
+    text = f"reserved: {counted(len(nodes), 'node')} from {when}, {free} of them free now"
+    return {"start": rfc3339(own.start), "in_s": wait, "nodes": nodes, "text": text}
 
 
 def waiting_lines(ssn: Session) -> dict[int, list[int]]:

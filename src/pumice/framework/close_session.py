@@ -166,7 +166,7 @@ def _moves(ssn: Session) -> Decisions:
         else:
             decisions.annotations[intent.pod] = dict(intent.annotations)
     decisions.released_claims = ssn.intents.released_claims
-    decisions.stored = ssn.intents.stored
+    decisions.stored = dict(ssn.intents.stored)  # the journal puts the mapping back
     if ssn.snapshot.jobs.counts[Status.PIPELINED].any():
         _report_promises(ssn, decisions)
     return decisions

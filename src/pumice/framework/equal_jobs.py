@@ -32,6 +32,9 @@ _ASKED: Final = (
     Plugin.preemptive,
     Plugin.preemptable,
     Plugin.reclaimable,
+    Plugin.may_try,
+    Plugin.may_start,
+    Plugin.on_blocked,
     Plugin.on_place,
     Plugin.on_evict,
 )

@@ -180,6 +180,21 @@ class Plugin(PluginDeclarations):
         """Vote on keeping a job's place while it waits for resources being freed."""
         raise NotImplementedError
 
+    @_hooks.add(rule.ALL_AGREE, answer.VERDICT, volcano="")
+    def may_try(self, job: Job) -> Verdict:
+        """Return whether a job that is next is placed at all; what it says, ``may_start`` says."""
+        raise NotImplementedError
+
+    @_hooks.add(rule.ALL_AGREE, answer.VERDICT, volcano="")
+    def may_start(self, job: Job) -> Verdict:
+        """Return whether a job that has its places may start on them now; else it gives them up."""
+        raise NotImplementedError
+
+    @_hooks.add(rule.EACH, answer.NOTHING, volcano="")
+    def on_blocked(self, job: Job) -> None:
+        """Follow a job that had its turn and does not start, after it gave its places up."""
+        raise NotImplementedError
+
     @_hooks.add(rule.ALL_AGREE, answer.VERDICT, volcano="SubJobReady", switch="enabledSubJobReady")
     def subgroup_ready(self, subgroup: SubGroup) -> Verdict:
         """Return whether a part of a job has enough tasks placed."""

@@ -35,6 +35,8 @@ class SimulatorAssumptions(msgspec.Struct, frozen=True, kw_only=True):
 
     timed: bool = False
     """May change its decision as time passes, though nothing has happened in the cluster."""
+    foretold: bool = False
+    """Whether ``changes_at`` states when: cycles run then, and else only if something happens."""
     forgets: bool = False
     """May admit in the next cycle what it refused in this one, though nothing was released."""
     all_jobs: bool = False

@@ -9,11 +9,40 @@ from typing import Any, Protocol
 from pumice.api.decisions import ClaimChoice
 from pumice.api.devices import ClaimReservation
 from pumice.core.journal import Journal
-from pumice.core.resources import Column, Mask
+from pumice.core.resources import Column, IndexArray, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
+from pumice.framework.future.promises import Demand, Promise
 from pumice.framework.queue_limits.reservations import QueueGates
 from pumice.framework.topology.domains import Topology
+
+
+class FutureView(Protocol):
+    """The cluster ahead of now: running pods end as stated, promised jobs take their places."""
+
+    unknown_s: float
+    """How long jobs run of which nobody states it."""
+
+    def demand(self, job: int) -> Demand:
+        """Return the least that a job takes to start."""
+
+    def seconds(self, jobs: IndexArray) -> list[float]:
+        """Return how long jobs (rows) run at most."""
+
+    def promise(self, job: int, others: Sequence[Promise], *, later: bool = False) -> Promise:
+        """Return the earliest start of a job beside all others, ``later`` if not now."""
+
+    def first_delayed(self, promises: Sequence[Promise]) -> Promise | None:
+        """Return a promise that cannot be kept as things stand now."""
+
+    def is_short(self, promises: Sequence[Promise]) -> bool:
+        """Return whether there is too little room for promises, by counting alone."""
+
+    def ends_of_jobs(self) -> dict[int, tuple[float, int]]:
+        """Return when running jobs (rows) are expected to end, and how many pods they have."""
+
+    def places(self, promises: Sequence[Promise]) -> dict[int, list[int]] | Promise:
+        """Return on which nodes promised jobs will be, or one that will find no place."""
 
 
 class PluginSession(Protocol):
@@ -30,6 +59,10 @@ class PluginSession(Protocol):
     @property
     def topology(self) -> Topology:
         """Network domains, sub-groups, and the domains of jobs."""
+
+    @property
+    def future(self) -> FutureView:
+        """The cluster ahead of now."""
 
     @property
     def now(self) -> float:
@@ -74,6 +107,16 @@ class PluginSession(Protocol):
 
     def nodes(self) -> Nodes:
         """Return all nodes."""
+
+    @property
+    def promises(self) -> dict[int, Promise]:
+        """Job (row) to the start that it is promised; filled at close."""
+
+    def others_order_queues(self, plugin: str) -> bool:
+        """Return whether plugins other than this one put queues in order."""
+
+    def sort_jobs(self, rows: Iterable[int]) -> list[int]:
+        """Order jobs by all plugins, then by age; not before every plugin has opened."""
 
     def sort_tasks(self, rows: Iterable[int]) -> list[int]:
         """Order tasks by all plugins; not before every plugin has opened."""

@@ -48,6 +48,9 @@ class Policy:
     _job_enqueueable = _Combined(lambda hooks: hooks.votes(Plugin.job_enqueueable))
     _on_enqueued = _Combined(lambda hooks: hooks[Plugin.on_enqueued])
     _job_ready = _Combined(lambda hooks: hooks[Plugin.job_ready])
+    _may_try = _Combined(lambda hooks: hooks[Plugin.may_try])
+    _may_start = _Combined(lambda hooks: hooks[Plugin.may_start])
+    _on_blocked = _Combined(lambda hooks: hooks[Plugin.on_blocked])
     _job_pipelined = _Combined(lambda hooks: hooks.votes(Plugin.job_pipelined))
     _job_starving = _Combined(lambda hooks: hooks[Plugin.job_starving])
     _subgroup_ready = _Combined(lambda hooks: hooks[Plugin.subgroup_ready])
@@ -113,6 +116,18 @@ class Policy:
     def job_pipelined(self, job: int) -> Verdict:
         """Return whether a job keeps its place while it waits."""
         return self._job_pipelined(Job(self._snapshot, job))
+
+    def may_try(self, job: int) -> Verdict:
+        """Return whether a job that is next is placed at all."""
+        return self._may_try(Job(self._snapshot, job))
+
+    def may_start(self, job: int) -> Verdict:
+        """Return whether a job that has its places may start."""
+        return self._may_start(Job(self._snapshot, job))
+
+    def job_blocked(self, job: int) -> None:
+        """Notify plugins that a job had its turn and does not start."""
+        self._on_blocked(Job(self._snapshot, job))
 
     def job_starving(self, job: int) -> bool:
         """Return whether a job may evict others."""

@@ -42,6 +42,7 @@ class Why(Enum):
     QUEUE_CLOSED = "queue is not open"
     QUEUE_MISPLACED = "queue has no valid place in the tree"
     QUEUE_POSITION = "jobs before it take the room"
+    WOULD_DELAY = "would delay a job that is promised a start"
     OVER_QUOTA = "over quota"
     NO_NODE_FITS = "no node fits"
     NO_DOMAIN_FITS = "no network domain fits"
@@ -54,6 +55,7 @@ _NEEDED: Final[Mapping[Why, frozenset[str]]] = {
     Why.NOT_VALID: frozenset({"problem"}),
     Why.PLUGIN_FAILED: frozenset({"problem"}),
     Why.QUEUE_MISPLACED: frozenset({"problem"}),
+    Why.WOULD_DELAY: frozenset({"delayed", "start", "by_s"}),
     Why.NO_NODE_FITS: frozenset({"task", "nodes", "need", "idle"}),
     Why.NO_DOMAIN_FITS: frozenset({"limit", "large", "total"}),
     Why.GANG_SHORT: frozenset({"placed", "needed"}),

@@ -17,14 +17,17 @@ from pumice.errors import PluginError
 from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.equal_jobs import EqualJobs
 from pumice.framework.fit_errors import gang_message
+from pumice.framework.future.promises import Promise
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
+from pumice.framework.plugin_session import FutureView
 from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import QueueGates
 from pumice.framework.session_state import SessionState, StandingWarnings
 from pumice.framework.statement import Statement
 
+_FUTURE: Final = "pumice.framework.future.future"
 _OPENED_GATES: Final = "queue gates"
 """The key in the process memory of pods whose gates the last session opened."""
 
@@ -84,6 +87,8 @@ class Session(SessionState):
         """Jobs whose condition in this cycle is that they can."""
         self.conditions: dict[int, tuple[str, str, str, str]] = {}
         """Job to a new condition: type, status, reason, message."""
+        self.promises: dict[int, Promise] = {}
+        """Job to the start that it is promised."""
         self._plugged = plugged
         self._called = ""
         """The plugin that is being opened or closed."""
@@ -115,6 +120,12 @@ class Session(SessionState):
         """Return whether a plugin is configured."""
         return any(plugin.name == name for plugin in self.plugins)
 
+    @cached_property
+    def future(self) -> FutureView:
+        """The cluster ahead of now; its module is imported when it is first asked."""
+        made: FutureView = import_module(_FUTURE).Future(self, self.now)
+        return made
+
     def statement(self) -> Statement:
         """Open a statement."""
         return Statement(self)
@@ -142,6 +153,7 @@ class Session(SessionState):
         self._called = ""
 
     def queue_limits(self) -> QueueLimits | None:
+        """Return the limits of queues, stated ones before parts by weight."""
         """Return the limits of queues, stated ones before parts by weight; None without any."""
         limits = [plugin.queue_limits(self.snapshot, self.total) for plugin in self.plugins]
         known = [each for each in limits if each is not None]
@@ -152,6 +164,15 @@ class Session(SessionState):
     def nodes(self) -> Nodes:
         """Return all nodes."""
         return Nodes(self.snapshot)
+
+    def others_order_queues(self, plugin: str) -> bool:
+        """Return whether plugins other than this one put queues in order."""
+        hooks = (Plugin.order_queues, Plugin.compare_queues)
+        return any(each.name != plugin for hook in hooks for each, _ in self.hooks.bound(hook))
+
+    def sort_jobs(self, rows: Iterable[int]) -> list[int]:
+        """Order jobs once."""
+        return self.ordering.sort_jobs(rows)
 
     def sort_tasks(self, rows: Iterable[int]) -> list[int]:
         """Order tasks once."""
@@ -195,7 +216,7 @@ class Session(SessionState):
 
     def store(self, config_map: str, data: Mapping[str, str]) -> None:
         """Write data into a ConfigMap after the cycle."""
-        self.intents.stored[config_map] = dict(data)
+        self.journal.put(self.intents.stored, config_map, dict(data))
 
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""

@@ -9,7 +9,7 @@ import numpy as np
 from pumice.api.decisions import CLUSTER, RESOURCE_QUOTA, Short, WaitingPod, short_of
 from pumice.api.pod_resources import is_pod_count
 from pumice.api.quantity import amount_text
-from pumice.api.wording import first_of
+from pumice.api.wording import first_of, span
 from pumice.core.resources import IndexArray
 from pumice.core.status import N_STATUS, PENDING, Status
 from pumice.core.tables import NOWHERE, wait_number
@@ -41,6 +41,15 @@ def waiting_reason(ssn: Session, job: Job) -> str:
     if 1 < job.min_member > found and record.why in _FOR_WANT_OF_ROOM:
         sentence += f"; the gang of {job.min_member} is short by {job.min_member - found}"
     return sentence
+
+
+def delay_text(numbers: Numbers) -> str:
+    """Write whose promised start a job would delay, and by how long."""
+    if numbers["start"] is None:
+        return f"it waits behind {numbers['delayed']}, which finds no room"
+    by_s = numbers["by_s"]
+    longer = "" if by_s is None or by_s <= 0 else f" by {span(by_s)}"
+    return f"it would delay {numbers['delayed']}{longer}"
 
 
 def given_up(ssn: Session, job: Job) -> list[int]:
@@ -155,6 +164,7 @@ _SENTENCES: dict[Why, Callable[[Session, Numbers], str]] = {
     Why.QUEUE_OVERUSED: lambda ssn, n: f"queue {_queue(ssn, n)} already has its share",
     Why.QUEUE_CLOSED: lambda ssn, n: f"queue {_queue(ssn, n)} is not open",
     Why.QUEUE_MISPLACED: lambda ssn, n: f"queue {_queue(ssn, n)} is misplaced: {n['problem']}",
+    Why.WOULD_DELAY: lambda _, n: delay_text(n),
     Why.QUEUE_POSITION: lambda ssn, n: f"jobs before it in queue {_queue(ssn, n)} take the room",
     Why.OVER_QUOTA: _quota,
     Why.NO_NODE_FITS: _nodes,

@@ -215,7 +215,7 @@ def simulate(
         plugins: Plugins that the configuration may name: classes, files or modules.
         seed: Seed of everything random.
         trace_format: One of the formats of ``pumice sim``; recognised otherwise.
-        period: Seconds between two cycles, at least.
+        period: Seconds between two cycles, at least; 0: a cycle begins with each event.
         evicted: The fate of an evicted pod: "requeue", "restart" or "lose".
         limit: How many jobs, from the first.
         speed: How many times faster than in the trace jobs arrive.

@@ -26,6 +26,7 @@ _BUILTIN: Final = {
     "priority": "priority:Priority",
     "proportion": "proportion:Proportion",
     "rescheduling": "rescheduling:Rescheduling",
+    "reservation": "reservation:Reservation",
     "resource-strategy-fit": "resource_strategy_fit:ResourceStrategyFit",
     "resourcequota": "resourcequota:ResourceQuotas",
     "sla": "sla:Sla",

@@ -18,6 +18,8 @@ class Case:
     scenario: Scenario
     """The one, or the first that is drawn."""
     draw: Draw | None = None
+    words: str = ""
+    """Which combination of a matrix it is."""
 
     def drawn(self) -> Iterator[tuple[Document, Scenario]]:
         """Yield all that are drawn."""
@@ -43,7 +45,7 @@ def cases_from(document: Any, path: Path) -> Iterator[Case]:
         scenario = located_scenario(shown, path)
         if words:
             scenario = replace(scenario, name=f"{scenario.name} [{words}]")
-        yield Case(scenario=scenario, draw=draw)
+        yield Case(scenario=scenario, draw=draw, words=words)
 
 
 def drawn_document(draw: Draw, number: int, path: Path) -> Document:

@@ -58,8 +58,7 @@ class _Checking:
         """Plugins of Pumice's own scheduler; None for another one, which cannot be explained."""
         self.explains = options.explained
         self._checks = self._invariants()
-        wanted = scenario.eventually
-        self._goal = None if wanted is None else _Goal(wanted)
+        self._goals = [_Goal(wanted) for wanted in scenario.eventually]
 
     def _invariants(self) -> "list[Check]":
         scenario, scheduler = self._scenario, self._scheduler
@@ -84,14 +83,14 @@ class _Checking:
             reasons = _Lazily(self, cycle)
             found = [*self._in_cycle(cycle, reasons.causes)]
             yield from self._placed(reasons.because(found), cycle)
-            if self._goal is not None:
-                self._goal.look(cycle, self._options, reasons.causes)
+            for goal in self._goals:
+                goal.look(cycle, self._options, reasons.causes)
             if scenario.until_quiet and self._is_done(cycle):
                 break
-        last = None if self._goal is None else self._goal.last
-        if last is not None and self._goal is not None:
-            missed = _Lazily(self, last).because(self._goal.missed)
-            yield from self._placed(missed, last)
+        for goal in self._goals:
+            if goal.last is not None:
+                missed = _Lazily(self, goal.last).because(goal.missed)
+                yield from self._placed(missed, goal.last)
 
     def _in_cycle(self, cycle: PlayedCycle, explain: Explain) -> Iterator[Difference]:
         expect, number = self._scenario.expect, cycle.facts.number
@@ -118,8 +117,7 @@ class _Checking:
     def _is_done(self, cycle: PlayedCycle) -> bool:
         if not cycle.may_be_last or cycle.facts.number < len(self._scenario.expect):
             return False
-        goal = self._goal
-        return goal is None or goal.is_over(cycle)
+        return all(goal.is_over(cycle) for goal in self._goals)
 
     def reasons(self, cycle: PlayedCycle) -> "Reasons | None":
         """Return what can explain a cycle; None for a scheduler that is not Pumice's own."""

@@ -9,6 +9,7 @@ from pumice.api.codes import Cause
 from pumice.api.scenario_values import (
     Within,
     is_range,
+    is_span,
     listed,
     mapped,
     problem,
@@ -107,7 +108,8 @@ def always_from(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(given, list):
         given = _joined(path, given, wanted)
     found = mapped(path, "always", given, wanted)
-    kept = {str(key): value for key, value in found.items() if value is not False}
+    stated = {str(key): True if value is None else value for key, value in found.items()}
+    kept = {key: value for key, value in stated.items() if value is not False}
     if not kept:
         raise problem(path, "always", given, "at least one invariant")
     return kept
@@ -124,22 +126,31 @@ def _joined(path: Path, items: list[Any], wanted: str) -> dict[str, Any]:
     return joined
 
 
-def eventually_from(path: Path, document: Mapping[str, Any]) -> Eventually | None:
-    """Return what must hold after some cycle.
+def eventually_from(path: Path, document: Mapping[str, Any]) -> list[Eventually]:
+    """Return what must hold after some cycle: one goal, a list of them, or spans to goals.
 
     Raises:
-        ScenarioError: it breaks the format.
+        ScenarioError: they break the format.
     """
     if "eventually" not in document:
-        return None
-    given = dict(mapped(path, "eventually", document["eventually"]))
-    within = given.pop("within", None)
-    if not given:
-        raise problem(path, "eventually", document["eventually"], NO_EXPECTATION)
+        return []
+    given = document["eventually"]
+    if isinstance(given, list) and given:
+        return [_goal(path, f"eventually[{i}]", one) for i, one in enumerate(given)]
+    if isinstance(given, dict) and given and all(map(is_span, given)):
+        return [_goal(path, f"eventually.{span}", one, span) for span, one in given.items()]
+    return [_goal(path, "eventually", given)]
+
+
+def _goal(path: Path, where: str, given: Any, span: Any = None) -> Eventually:
+    record = dict(mapped(path, where, given))
+    span = record.pop("within", span)
+    if not record:
+        raise problem(path, where, given, NO_EXPECTATION)
     known = tuple(key for key in EXPECT_KEYS if key not in ("cycles", "bindOrder"))
-    refuse_unknown(path, "eventually", given, ("within", *known))
-    span = None if within is None else within_from(path, "eventually.within", within)
-    return Eventually(record=_record(path, "eventually", given), within=span)
+    refuse_unknown(path, where, record, ("within", *known))
+    within = None if span is None else within_from(path, f"{where}.within", span)
+    return Eventually(record=_record(path, where, record), within=within)
 
 
 def _record(path: Path, where: str, given: Any) -> Record:

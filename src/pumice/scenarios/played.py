@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 from pumice.api.annotations import EXPECTED
@@ -14,6 +15,8 @@ from pumice.errors import ConfError, ManifestError
 from pumice.scenarios.objects import advance, is_job, key_of
 from pumice.scenarios.scenario import Scenario
 from pumice.scenarios.steps import applied
+
+_parsed = lru_cache(maxsize=16)(parse_conf)  # the cases of a folder mostly share theirs
 
 
 class CycleScheduler(Protocol):
@@ -62,7 +65,7 @@ def scheduler_of(scenario: Scenario, make_scheduler: SchedulerFactory) -> CycleS
     Raises:
         ConfError: The configuration of the scenario cannot be used.
     """
-    conf = parse_conf(scenario.conf, source=scenario.conf_source)
+    conf = _parsed(scenario.conf, source=scenario.conf_source)
     conf = replace(conf, queue_gates=scenario.queue_gates)
     try:
         return make_scheduler(conf, scenario.seed)

@@ -80,6 +80,8 @@ class CaseResult:
     """What the scenario calls itself."""
     failures: tuple[Difference, ...] = ()
     """The differences with what they are about and why; none for an error."""
+    words: str = ""
+    """Which combination of a matrix it is."""
 
 
 def default_scheduler(
@@ -129,7 +131,8 @@ def run_file(
     try:
         for case in cases_in(file):
             result = run_case(case, make_scheduler, options)
-            results.append(replace(result, seconds=perf_counter() - start))
+            spent = perf_counter() - start
+            results.append(replace(result, seconds=spent, words=case.words))
             start = perf_counter()
     except PumiceError as error:
         return [CaseResult(file.path, "error", (str(error),), perf_counter() - start)]
@@ -341,7 +344,7 @@ def junit_xml(results: Sequence[CaseResult]) -> str:
             suite,
             "testcase",
             classname=shown(str(result.path.parent)),
-            name=shown(result.path.name),
+            name=shown(f"{result.path.name}{f' [{result.words}]' if result.words else ''}"),
             time=f"{result.seconds:.3f}",
         )
         if result.outcome in {"failed", "error"}:

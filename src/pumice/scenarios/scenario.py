@@ -100,7 +100,7 @@ class Scenario:
     expect: list[Record] = field(default_factory=list)
     always: dict[str, Any] = field(default_factory=dict)
     """Invariants by name, each with its value."""
-    eventually: Eventually | None = None
+    eventually: list[Eventually] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     """What changes from outside between cycles."""
     interval: float = 1.0
@@ -229,8 +229,7 @@ def _open_ended(scenario: Scenario) -> Scenario:
     if not (scenario.always or scenario.eventually or scenario.steps):
         return scenario
     spans = [step.at for step in scenario.steps]
-    if scenario.eventually is not None and scenario.eventually.within is not None:
-        spans.append(scenario.eventually.within)
+    spans += [goal.within for goal in scenario.eventually if goal.within is not None]
     longest = max((span.in_cycles(scenario.interval) for span in spans), default=0)
     settles = scenario.always.get("settles")
     within = settles.get("within") if isinstance(settles, dict) else settles

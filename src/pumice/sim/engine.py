@@ -10,11 +10,13 @@ from dataclasses import replace
 from time import perf_counter
 
 from pumice.api.conf import SchedulerConf
+from pumice.api.decisions import Decisions
 from pumice.api.objects import KubeObject
 from pumice.framework.arguments import MinimalVictimsArguments, PreemptArguments, arguments_of
 from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
 from pumice.plugins.extender import UnaskedExtender
-from pumice.scheduler import Scheduler
+from pumice.scheduler import Observer, Scheduler
 from pumice.sim.direct_cycle import DirectCycle
 from pumice.sim.execution import Execution
 from pumice.sim.job_run import EPOCH, JobRun, Outcome
@@ -35,6 +37,10 @@ def simulated_scheduler(
     return Scheduler(conf, seed=seed, plugins=known)
 
 
+_GAP_BY_EVENT = 0.001
+"""Seconds between a cycle and one that follows from it, where cycles begin with events."""
+_PAUSE_BY_EVENT = 1.0
+"""The first pause while time alone may change an answer, where cycles begin with events."""
 _LONGEST_PAUSE = 600.0
 """Seconds between cycles, at most, while time alone may change an answer."""
 _GIVE_UP_AFTER = 7 * 86400.0
@@ -67,6 +73,8 @@ class Engine:
         self.sim_cluster = SimCluster(EPOCH if stated is None else stated)
         self.snapshot = self.sim_cluster.snapshot
         self._period = period
+        self._gap = period or _GAP_BY_EVENT
+        """The least time between two cycles of which the second follows from the first."""
         self._clock = clock
         self._scheduler = scheduler or simulated_scheduler(conf, seed=seed)
         self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
@@ -86,10 +94,12 @@ class Engine:
         )
         self.log, self.cost = self._execution.log, self._execution.cost
         self.runs: list[JobRun] = []
+        self._alarm = math.inf
+        """When time alone changes a decision next, as plugins state."""
         self._next_cycle: float | None = None
         """When the next cycle runs; None: not before something happens."""
         self._last_cycle = -math.inf
-        self._pause = period
+        self._pause = period or _PAUSE_BY_EVENT
         self._last_change = 0.0
         self._cycles_since_event = 0
         """Cycles since the last event."""
@@ -165,13 +175,15 @@ class Engine:
 
     def _plan_cycle(self) -> None:
         """Schedule a cycle at the next tick of the scheduler's own clock."""
-        self._pause = self._period
+        self._pause = self._period or _PAUSE_BY_EVENT
         planned = math.inf if self._next_cycle is None else self._next_cycle
         self._next_cycle = min(planned, max(self._tick(), self._last_cycle + self._period))
 
     def _tick(self) -> float:
         """Return the next tick of the scheduler: the present moment if it is one."""
         now = self._execution.now
+        if not self._period:
+            return now
         periods = now / self._period
         if periods.is_integer():
             return max(now, periods * self._period)
@@ -198,7 +210,7 @@ class Engine:
     def _cycle(self) -> None:
         """Run one cycle, if it could change anything, and carry it out."""
         now = self._execution.now
-        skipped = now > self._last_cycle + 1.5 * self._period
+        skipped = now > self._last_cycle + 1.5 * self._gap
         self._next_cycle = None
         self._last_cycle = now
         if skipped:
@@ -218,11 +230,14 @@ class Engine:
         self._cycles_since_event += 1
         if self._decide_at_least_cost():
             self._last_change = now
-            self._pause = self._period
+            self._pause = self._period or _PAUSE_BY_EVENT
             self._plan_follow_up(released=released)
         elif not self._shortcuts.await_events and now - self._last_change < _GIVE_UP_AFTER:
             self._next_cycle = now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        if self._alarm < math.inf:
+            due = max(math.ceil(self._alarm / self._period) * self._period, now + self._period)
+            self._next_cycle = due if self._next_cycle is None else min(due, self._next_cycle)
 
     def _decide_at_least_cost(self) -> bool:
         """Decide in a session only if it takes one; return whether anything changed."""
@@ -247,6 +262,7 @@ class Engine:
     def _decide(self, *, evicts: bool) -> bool:
         """Decide in a session and carry it out; return whether anything changed."""
         rules = self._shortcuts.evictions
+        alarm = _Alarm() if self._shortcuts.alarms else None
         self.waiting_jobs.show()
         self.sim_cluster.prepare_session()
         start = self._clock()
@@ -257,9 +273,12 @@ class Engine:
             statuses=False,
             placing=self._placing,
             idle=() if evicts or rules is None else rules.actions,
+            observer=alarm,
         )
         self.cost.deciding_seconds += self._clock() - start
         self._failures.update(dict.fromkeys(decisions.failures))
+        if alarm is not None:
+            self._alarm = alarm.at - self.sim_cluster.epoch
         return self._execution.apply(decisions)
 
     def _plan_follow_up(self, *, released: bool) -> None:
@@ -273,7 +292,7 @@ class Engine:
             and (released or not self.waiting_jobs.is_settled)
             and self.waiting_jobs
         ):
-            self._next_cycle = self.now + self._period
+            self._next_cycle = self.now + self._gap
 
     # The end
 
@@ -290,6 +309,17 @@ class Engine:
             if self._cycles_since_event >= _MAX_CYCLES_SINCE_EVENT:
                 reason = f"evicted again and again; {reason}" if run.evictions else reason
             run.reason = reason or "never started"
+
+
+class _Alarm(Observer):
+    """Asks plugins at the end of a cycle when they will decide otherwise."""
+
+    at = math.inf
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:  # noqa: ARG002
+        told = [each for each in ssn.plugins if each.simulator and each.simulator.foretold]
+        times = [each.changes_at(ssn) for each in told]
+        self.at = min((at for at in times if at is not None), default=math.inf)
 
 
 def _promises_more(conf: SchedulerConf) -> bool:

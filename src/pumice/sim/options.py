@@ -44,6 +44,10 @@ def _is_positive(value: object) -> bool:
     return is_number(value) and 0 < float(value) < inf
 
 
+def _is_zero(value: object) -> bool:
+    return is_number(value) and float(value) == 0
+
+
 def _is_moment(value: object) -> bool:
     """Return whether a value counts seconds since 1970 to a day that can be written."""
     first, last = _WRITABLE
@@ -55,7 +59,7 @@ class SimulationOptions:
     """Choices that hold for every configuration, trace and seed alike."""
 
     period: float = 1.0
-    """Seconds between two cycles, at least."""
+    """Seconds between two cycles, at least; 0: a cycle begins with each event."""
     evicted: Evicted = "requeue"
     limit: int | None = None
     """How many jobs, from the first."""
@@ -68,9 +72,10 @@ class SimulationOptions:
 
     def __post_init__(self) -> None:
         """Refuse values that cannot be used."""
-        for field, value in (("period", self.period), ("speed", self.speed)):
-            if not _is_positive(value):
-                raise InputError(wanted="a number above 0", found=value, field=field)
+        if not (_is_positive(self.period) or _is_zero(self.period)):
+            raise InputError(wanted="a number from 0", found=self.period, field="period")
+        if not _is_positive(self.speed):
+            raise InputError(wanted="a number above 0", found=self.speed, field="speed")
         if not (self.limit is None or is_count(self.limit)):
             raise InputError(wanted="a whole number from 1", found=self.limit, field="limit")
         if self.evicted not in get_args(Evicted):

@@ -127,6 +127,8 @@ class Shortcuts:
     refusals_last: bool
     """Whether a job that a cycle refused is refused until something is released."""
     evicts: bool
+    alarms: bool = False
+    """Whether plugins state when time alone changes their decision."""
     count_time: bool = False
     """Whether a cycle follows each event, even if no job waits."""
     evictions: EvictionRules | None = None
@@ -155,7 +157,8 @@ class Shortcuts:
         assumed = [_assumed(entry, evicts=evicts) for entry in entries]
         # plugins name the victims of shuffle as they like; consolidate remembers its own
         assumed += [_UNKNOWN] * bool({"shuffle", "consolidate"} & set(actions))
-        timed, all_jobs = (any(getattr(each, name) for each in assumed) for name in _CHANGES)
+        all_jobs = any(each.all_jobs for each in assumed)
+        timed = any(each.timed and not each.foretold for each in assumed)
         lasts = not (timed or all_jobs or any(each.forgets for each in assumed))
         asked = [entry for entry in entries if any(map(entry.offers, _ABOUT_NODES))]
         oldest_first = all(
@@ -167,6 +170,7 @@ class Shortcuts:
             await_events=not timed,
             refusals_last=lasts and not evicts,
             evicts=evicts,
+            alarms=any(each.foretold for each in assumed),
             count_time=any(each.counts_time for each in assumed),
             evictions=EvictionRules.of(actions, tiers) if lasts and evicts else None,
             keep_fits=keep_fits,
@@ -179,9 +183,6 @@ class Shortcuts:
             and _offering("order_queues", tiers) in ((), _offering("allocatable", tiers)),
             by_share=bool(_offering("order_queues", tiers)),
         )
-
-
-_CHANGES = ("timed", "all_jobs")
 
 
 def _assumed(entry: Enabled, *, evicts: bool) -> SimulatorAssumptions:

@@ -52,7 +52,7 @@ def sample_cluster(seed: int, *, nodes: int = 12, pods: int = 40) -> list[Manife
         pdb("web", match_labels={"app": "web"}, disruptions_allowed=1),
         *(_node(rng, i) for i in range(nodes)),
     ]
-    room = [[_cpu_of(thing), 0] for thing in objects[-nodes:]]
+    room = [[1000 * int(one["status"]["allocatable"]["cpu"]), 0] for one in objects[-nodes:]]
     made = 0
     while made < pods:
         size = min(int(rng.integers(1, 6)), pods - made)
@@ -83,10 +83,6 @@ def _node(rng: np.random.Generator, i: int) -> Manifest:
         resources=gpus,
         created=_time(i),
     )
-
-
-def _cpu_of(manifest: Manifest) -> int:
-    return 1000 * int(manifest["status"]["allocatable"]["cpu"])
 
 
 def _job(rng: np.random.Generator, number: int, size: int, room: list[list[int]]) -> list[Manifest]:

@@ -65,34 +65,6 @@ def test_each_sync_takes_in_what_changed(cluster: Any) -> None:
     assert informer.sync() == 0
 
 
-def test_a_follower_that_missed_too_much_starts_over(cluster: Any) -> None:
-    informer = follow(cluster)
-    cluster.delete("Pod", "default", "p")
-    cluster.create(pod("q", group="g"))
-    cluster.compact()
-    informer.sync()
-    assert list(placed(informer.snapshot)) == ["default/q"]
-    assert informer.sync() == 0
-
-
-def test_a_bad_object_is_reported_and_skipped(cluster: Any) -> None:
-    informer = follow(cluster)
-    cluster.create(pod("bad", resources={"cpu": "lots"}))
-    cluster.create(pod("good"))
-    informer.sync()
-    assert list(placed(informer.snapshot)) == ["default/p", "default/good"]
-    (problem,) = informer.problems
-    assert (problem.kind, problem.key) == ("Pod", "default/bad")
-    cluster.delete("Pod", "default", "bad")
-    informer.sync()
-    assert len(informer.problems) == 1
-
-
-def test_a_bad_object_at_the_start_is_skipped_too(cluster: Any) -> None:
-    cluster.create(pod("bad", resources={"cpu": "lots"}))
-    assert len(follow(cluster).problems) == 1
-
-
 def test_an_assumed_pod_holds_its_room_until_undone(cluster: Any) -> None:
     informer = follow(cluster)
     informer.assume("default/p", "n")
@@ -217,18 +189,6 @@ def test_a_group_of_the_same_name_is_another_one(cluster: Any) -> None:
     informer.sync()
     jobs = informer.snapshot.jobs
     assert PHASES[jobs.phase[jobs.row_of["default/g"]]] == "Inqueue"
-
-
-def test_a_group_without_a_queue_counts_for_the_default_one(cluster: Any) -> None:
-    cluster.create(queue("spare"))
-    bare = pod_group("bare")
-    bare["spec"].pop("queue", None)
-    cluster.restore([bare])  # an API server would write the default itself
-    informer = Informer(cluster, Ingest(Snapshot(), default_queue="spare"))
-    informer.sync()
-    snapshot = informer.snapshot
-    jobs = snapshot.jobs
-    assert snapshot.queues.names[jobs.queue[jobs.row_of["default/bare"]]] == "spare"
 
 
 def test_nodes_that_are_not_wanted_are_not_there(cluster: Any) -> None:

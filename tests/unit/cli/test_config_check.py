@@ -107,10 +107,12 @@ def test_config_check_of_a_scenario_follows_to_the_file_of_its_configuration(
 
 
 ROOT = Path(__file__).parents[3]
-SHIPPED = [*ROOT.glob("examples/**/*.conf"), *ROOT.glob("src/pumice/**/*.conf")]
+DRAFT = ROOT / "examples" / "capacity-tree" / "draft.conf"
+"""The mistake that a tutorial finds."""
+SHIPPED = {*ROOT.glob("examples/**/*.conf"), *ROOT.glob("src/pumice/**/*.conf")} - {DRAFT}
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(SHIPPED), ids=lambda path: path.name)
 def test_shipped_configurations_give_no_warning(path: Path) -> None:
     result = check(path)
     assert (result.exit_code, result.stderr) == (0, "")

@@ -245,7 +245,7 @@ def test_a_configuration_that_cannot_be_used_is_named(trace: Any, tmp_path: Path
     ("more", "word"),
     [
         (("--format", "tarot"), "tarot"),
-        (("--period", "0"), "--period"),
+        (("--period", "-1"), "--period"),
         (("--limit", "0"), "--limit"),
         (("--evicted", "eaten"), "eaten"),
         (("--nodes", "absent.yaml"), "absent.yaml"),

@@ -216,7 +216,7 @@ def test_rows_without_nodes_run_on_generated_ones_like_a_file() -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"period": 0}, "period: expected a number above 0, got 0"),
+        ({"period": -1}, "period: expected a number from 0, got -1"),
         ({"speed": -1}, "speed: expected a number above 0, got -1"),
         ({"limit": 0}, "limit: expected a whole number from 1, got 0"),
         ({"limit": 1.5}, "limit: expected a whole number from 1, got 1.5"),

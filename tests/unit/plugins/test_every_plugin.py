@@ -46,6 +46,7 @@ ASSUMPTIONS = {
     "extender": None,
     "fairshare": SimulatorAssumptions(timed=True, counts_time=True),
     "rescheduling": SimulatorAssumptions(timed=True, all_jobs=True),
+    "reservation": SimulatorAssumptions(timed=True, foretold=True, all_jobs=True),
     "resourcequota": SimulatorAssumptions(forgets=True),
     "sla": SimulatorAssumptions(timed=True, all_jobs=True),
     "tdm": SimulatorAssumptions(timed=True, all_jobs=True),

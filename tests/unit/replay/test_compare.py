@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import pumice
 from pumice.api.conf import parse_conf
 from pumice.cli.main import main
 from pumice.record.history import History
@@ -57,3 +58,13 @@ def test_the_command_reports_fidelity_first(folder: Path, tmp_path: Path) -> Non
     )
     assert data["fidelity"]["jobs"] == data["fidelity"]["near"] or data["fidelity"]["near"] > 0
     assert data["old"]["jobs"] == data["new"]["jobs"]
+
+
+def test_the_library_opens_moments_and_replays(folder: Path) -> None:
+    history = pumice.History(folder)
+    assert len(history.at("00:30").objects("Node")) == 4
+    assert {"Waiting", "Running"} <= {*history.jobs()["state"]}
+    assert history.replay().is_exact
+    assert history.compare(CALM).fidelity.is_trusted
+    assert history.problems == []
+    assert repr(history).endswith("from 2026-01-01T00:00:00Z>")

@@ -11,15 +11,17 @@ from pumice.api.annotations import RUN_SECONDS
 from pumice.api.conf import parse_conf
 from pumice.cli.main import main
 from pumice.clock import VirtualClock
-from pumice.cluster.base import Cluster
+from pumice.cluster.base import Cluster, DirectWriter, Write
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ConflictError, InputError
 from pumice.record.history import History
 from pumice.record.recorder import Limits, Recorder
 from pumice.replay.exact import Fidelity, replay_exactly
+from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.recording import Recording
+from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.testing import pod, pod_group, priority_class, queue
 
 START = 1_767_225_600.0
@@ -120,6 +122,56 @@ def test_hours_of_churn_with_faults_are_decided_again_exactly(tmp_path: Path, se
     assert found.binds > 50
     assert found.cycles > 100
     assert history.problems == []
+
+
+class LateWriter:
+    """Carries writes out some cycles after they were handed in, as a real cluster does."""
+
+    def __init__(self, cluster: EmbeddedCluster, rng: np.random.Generator) -> None:
+        self._direct = DirectWriter(cluster)
+        self._rng = rng
+        self._queue: list[Any] = []
+
+    def submit(self, write: Write, **given: Any) -> None:
+        self._queue.append((write, given))
+
+    def deliver(self) -> None:
+        some, self._queue = self._queue, []
+        for write, given in some:
+            if self._rng.random() < 0.6:
+                self._direct.submit(write, **given)
+            else:
+                self._queue.append((write, given))
+
+    def flush(self, timeout_s: float) -> bool:
+        return True
+
+
+def test_writes_that_end_late_or_fail_end_so_again(tmp_path: Path) -> None:
+    rng, clock, conf = np.random.default_rng(1), VirtualClock(START), parse_conf(CONF)
+    cluster = FaultyCluster(clock, rng)
+    recording = Recording(tmp_path / "record", clock.now, conf=lambda: (CONF, "test"))
+    plane, writer = EmbeddedControlPlane(conf, cluster=cluster), LateWriter(cluster, rng)
+    live = LiveScheduler(
+        recording.observed(cluster), Scheduler(conf), assume=True, writer=writer, clock=clock.now
+    )
+    recording.recorder.settings({"assume": True})
+    add_node(cluster, "n1", {"cpu": "8", "memory": "32Gi"})
+    for name, value in (("high", 100), ("low", 1)):
+        cluster.create(priority_class(name, value=value))
+    for name in "ab":
+        cluster.create(queue(name, deserved={"cpu": 4}))
+    for number in range(120):
+        if number % 12 == 0:
+            _arrive(cluster, rng, f"j{number}")
+        plane.settle()
+        recording.finished(live.cycle())
+        writer.deliver()
+        clock.advance_to(clock.now() + 5.0)
+    recording.close()
+    found = replay_exactly(History(tmp_path / "record"))
+    assert (found.differences, found.cycles) == ([], 120)
+    assert found.binds > 10
 
 
 def test_another_configuration_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

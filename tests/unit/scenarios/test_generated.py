@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from pumice.cli.main import main
 from pumice.cli.watching import run_on_changes
 from pumice.scenarios.mutants import mutants_of
-from pumice.scenarios.runner import find_scenarios, run_files
+from pumice.scenarios.runner import find_scenarios, junit_xml, run_files
 from pumice.scenarios.scenario import load_scenario
 
 CONF = """\
@@ -54,6 +54,9 @@ def test_a_matrix_is_every_combination(tmp_path: Path) -> None:
     assert [each.outcome for each in found] == ["passed", "failed", "passed", "failed"]
     assert found[3].name == "fits [seed=2, pods=9]"
     assert "2 passed, 2 failed" in run("test", path).stdout
+    data = json.loads(run("test", path, "-o", "json").stdout)["cases"]
+    assert [each["case"] for each in data[:2]] == ["seed=1, pods=8", "seed=1, pods=9"]
+    assert 'name="case.yaml [seed=2, pods=8]"' in junit_xml(found)
     assert load_scenario(path).seed == 1
 
 

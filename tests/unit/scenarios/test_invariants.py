@@ -108,6 +108,9 @@ def test_eventually_counts_from_the_first_cycle() -> None:
     (late,) = found({"eventually": goal})
     assert late == "cycle 1: not within 1 cycle: t/w: 0 pods bound, expected at least 1"
     assert found({"eventually": {**goal, "within": "2 cycles"}}) == []
+    assert found({"eventually": [{"evictions": {"at most": 1}}, {"starts": ["t/w"]}]}) == []
+    both = {"1 cycle": {"waits": ["t/w"]}, "1s": {"starts": ["t/w"], "evictions": 2}}
+    assert found({"eventually": both}) == ["cycle 2: not within 1s: 1 eviction, expected 2"]
 
 
 CAUSES = {

@@ -167,7 +167,8 @@ class DataDirectory:
 
     def _compact(self) -> None:
         """Write a snapshot of everything, then begin an empty log."""
-        head = {"format": FORMAT, "version": self.tables.version, **_head(self._state)}
+        state = {"now": self._state.now, "starts": self._state.starts}
+        head = {"format": FORMAT, "version": self.tables.version, **state}
         count = 0
         with replacing(self._snapshot, private=True) as file:
             file.write(encoded(head))
@@ -269,7 +270,3 @@ def _refuse_foreign(folder: Path) -> None:
                 file=str(folder),
                 hint="name another directory; nothing was changed",
             )
-
-
-def _head(state: _State) -> dict[str, Any]:
-    return {"now": state.now, "starts": state.starts}

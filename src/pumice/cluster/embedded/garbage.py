@@ -65,7 +65,8 @@ class GarbageCollector:
                 for dependent in self._tables.dependents(uid):
                     self.delete(dependent, propagation="Foreground")
             if ref.kind == "Namespace":
-                self._empty(ref.name)
+                for inside in self._content(ref.name):
+                    self.delete(inside)
             self.finish(ref)
         else:
             self._remove(ref, manifest)
@@ -180,10 +181,6 @@ class GarbageCollector:
             if namespace in table.spaces
             for manifest in table.all(namespace)
         ]
-
-    def _empty(self, namespace: str) -> None:
-        for ref in self._content(namespace):
-            self.delete(ref)
 
 
 def _grace(kind: str, manifest: Manifest, asked: int | None) -> int:

@@ -35,14 +35,6 @@ _BACK_OFF_MOST_S: Final = 300.0
 """How long a container that failed waits before it starts again: at first, and at most."""
 
 
-def _for_ever(_: Manifest) -> float | None:
-    return None
-
-
-def _ends(_: Manifest) -> bool:
-    return False
-
-
 class _PodRun(msgspec.Struct):
     """What is due for one pod."""
 
@@ -62,9 +54,9 @@ class Kubelet:
         cluster: EmbeddedCluster,
         *,
         start_delay_s: float = 0.0,
-        durations: Durations = _for_ever,
+        durations: Durations = lambda _: None,
         grace_s: float | None = None,
-        keeps: Callable[[Manifest], bool] = _ends,
+        keeps: Callable[[Manifest], bool] = lambda _: False,
     ) -> None:
         """Make one; ``grace_s`` is how long pods take to end, by default as long as they may.
 

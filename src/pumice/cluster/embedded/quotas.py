@@ -132,14 +132,11 @@ def _reaches_namespaces(spec: Mapping[str, Any]) -> bool:
         terms = [*(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())]
         weighted = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
         terms += [each.get("podAffinityTerm") or {} for each in weighted]
-        if any(each.get("namespaces") or _selects_namespaces(each) for each in terms):
+        # an empty selector of namespaces selects all
+        stated = (each.get("namespaceSelector") is not None for each in terms)
+        if any(stated) or any(each.get("namespaces") for each in terms):
             return True
     return False
-
-
-def _selects_namespaces(term: Mapping[str, Any]) -> bool:
-    """Return whether a term has a selector, if only an empty one, which selects all."""
-    return term.get("namespaceSelector") is not None
 
 
 # What has room

@@ -8,7 +8,7 @@ from pumice.api.pod_resources import Amounts
 from pumice.api.quantity import Amount
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.pods import with_condition
-from pumice.cluster.embedded.quotas import Listing, quota_status, usage_of
+from pumice.cluster.embedded.quotas import quota_status, usage_of
 from pumice.cluster.embedded.store import EmbeddedCluster
 
 BUDGETS = "PodDisruptionBudget.policy"
@@ -146,7 +146,12 @@ class StatusUpkeep:
     def _quota(self, quota: Manifest) -> Manifest:
         meta = quota["metadata"]
         beyond = self._elsewhere.get(f"{meta['namespace']}/{meta['name']}", {})
-        return quota_status(quota, self._listing(quota), beyond, self._usage_of)
+        return quota_status(
+            quota,
+            lambda kind: self._cluster.list(kind, meta["namespace"])[0],
+            beyond,
+            self._usage_of,
+        )
 
     def _usage_of(self, pod: Manifest) -> Amounts:
         """Return what a pod uses of quotas; of one that has not changed since it is known."""
@@ -154,7 +159,3 @@ class StatusUpkeep:
         # the pod is kept with it, so that its identity is not reused
         known = self._usage[id(pod)] = known or (pod, usage_of(pod))
         return known[1]
-
-    def _listing(self, quota: Manifest) -> Listing:
-        home = quota["metadata"]["namespace"]
-        return lambda kind: self._cluster.list(kind, home)[0]

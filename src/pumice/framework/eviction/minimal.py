@@ -93,6 +93,9 @@ class MinimalVictims:
         self._find_limits = limits
         self._losses: Losses = ssn.memory.setdefault(_MEMORY, Losses())
         self._losses.forget(ssn.now)
+        recent = [at for times in self._losses.by_job.values() for at in times]
+        if self._losses.by_queue or any(ssn.now - at < arguments.hysteresis for at in recent):
+            ssn.journal.put({}, _MEMORY, ssn.now)  # so that no later cycle is taken for this one
 
     def may_ask(self, job: int) -> bool:
         """Return whether a job may evict: not if it just lost pods itself."""

@@ -86,6 +86,7 @@ class BatchedTurns:
         self._length = _FIRST
         self._wait, self._patience = 0, 1
         several = sum(map(len, jobs.values())) >= _SHORTEST
+        several &= not state.hooks.tiers(Plugin.may_start)  # asked after each job that has places
         self._can = several and not state.policy.follows_placements and self._foreseeable()
         self._by_pair = state.ordering.queues_by_pair
         self._groups: list[Any] = state.snapshot.jobs.groups

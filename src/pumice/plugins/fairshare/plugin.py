@@ -236,8 +236,8 @@ class FairShare(Plugin, name="fairshare"):
             ssn.store(self.config_map, {_KEY: text})
 
     def changes_at(self, ssn: PluginSession) -> float | None:
-        """Return None: an order that changes makes no room."""
-        return None
+        """Return when a live scheduler writes the state; an order that changes makes no room."""
+        return None if ssn.started_at is None else self._ledger.written + self.write_period
 
     def passed_over(self, memory: dict[str, Any], now: float) -> None:
         """Charge what is held."""

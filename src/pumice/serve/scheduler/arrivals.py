@@ -5,6 +5,7 @@ written about them.  With cycles a few milliseconds apart most gangs are seen be
 are whole, and a status that says so would be outdated before it is read.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -17,7 +18,9 @@ from pumice.core.status import PENDING, PHASE_CODE
 from pumice.core.tables import NOWHERE
 
 PATIENCE_S: Final = 0.5
-"""How long the pods of a job may take to appear, from the first of them or from its group on."""
+"""How long the next pod of a job may take to appear, after its group or another pod."""
+_LONGEST: Final = 10
+"""How many times as long all of them may take."""
 
 
 class Arrivals:
@@ -26,12 +29,15 @@ class Arrivals:
     def __init__(self, clock: Callable[[], float], patience_s: float = PATIENCE_S) -> None:
         self._clock = clock
         self._patience_s = patience_s
-        self._since: dict[str, float] = {}
+        self._since: dict[str, tuple[float, float]] = {}
+        """Jobs, since when each is known, and when something of it last appeared."""
+        self._figures_at = -math.inf
+        """When the figures of queues were last written."""
 
     @property
     def next_due(self) -> float | None:
         """When the first of them has had its time."""
-        return min(self._since.values()) + self._patience_s if self._since else None
+        return min((self._over_at(*times) for times in self._since.values()), default=None)
 
     def may_start(self, news: News, snapshot: Snapshot) -> bool:
         """Return whether changes may let something start, after what is arriving was noted."""
@@ -43,15 +49,27 @@ class Arrivals:
         """Note that jobs are new or have new pods, and forget those that have had their time."""
         now = self._clock()
         for key in jobs:
-            self._since.setdefault(key, now)
+            first, _ = self._since.get(key, (now, now))
+            self._since[key] = first, now
         self._since = {
-            key: since
-            for key, since in self._since.items()
-            if now - since < self._patience_s and _is_incomplete(snapshot, key)
+            key: times
+            for key, times in self._since.items()
+            if now < self._over_at(*times) and _is_incomplete(snapshot, key)
         }
 
+    def _over_at(self, first: float, last: float) -> float:
+        """Return when a job has had its time."""
+        return min(last, first + _LONGEST * self._patience_s) + self._patience_s
+
     def hide(self, decisions: Decisions, snapshot: Snapshot) -> None:
-        """Remove what decisions say about jobs that are arriving; none of them is placed."""
+        """Remove what decisions say about jobs that are arriving; none of them is placed.
+
+        The figures of queues change with every bind: they are written once in a while.
+        """
+        if decisions.queues and self._clock() - self._figures_at < self._patience_s:
+            decisions.queues.clear()
+        elif decisions.queues:
+            self._figures_at = self._clock()
         jobs, tasks = snapshot.jobs, snapshot.tasks
         for key in self._since:
             row = jobs.row_of.get(key)

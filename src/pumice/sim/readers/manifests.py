@@ -267,12 +267,15 @@ def _seen(
 ) -> dict[str, str]:
     """Return the annotations of a group that policies see: what its user expects is one of them.
 
-    Without an actual time what is stated is the truth, which nobody knows beforehand.
+    Where its pods state it instead, the longest of them counts.
     """
     seen = {k: v for k, v in marks.items() if k not in _OF_THE_TRACE}
-    if any(ACTUAL_SECONDS in each for each in (marks, *pods)):
-        seen |= expected(_seconds(marks, RUN_SECONDS, source))
-    return seen
+    stated = _seconds(marks, RUN_SECONDS, source)
+    if stated is None:
+        times = [_seconds(each, RUN_SECONDS, source) for each in pods]
+        known = [each for each in times if each is not None]
+        stated = max(known) if known and len(known) == len(times) else None
+    return seen | expected(stated)
 
 
 def _template_marks(task: Manifest) -> Mapping[str, str]:

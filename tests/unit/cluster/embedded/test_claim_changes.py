@@ -8,11 +8,8 @@ from pumice.api.devices import MOST_RESERVATIONS, POD_CLAIM_NAME
 from pumice.cluster.embedded.claim_changes import (
     check_claim_status,
     claim_from,
-    pods_there,
     unmade_claims,
-    with_made_claim,
     with_made_claims,
-    without_users,
 )
 from pumice.errors import RejectedError
 
@@ -41,22 +38,6 @@ def template(name: str = "t", namespace: str | None = "ns", **metadata: Any) -> 
 def claim(name: str, **status: Any) -> Any:
     metadata = {"name": name, "namespace": "ns"}
     return {"kind": "ResourceClaim", "metadata": metadata, "status": status}
-
-
-@pytest.mark.parametrize(
-    ("phase", "made", "left"),
-    [
-        ("", (), ["c0", "c1"]),
-        ("Running", ("c1",), ["c0"]),
-        ("Running", ("c0", "c1"), []),
-        ("Succeeded", (), []),
-        ("Failed", (), []),
-    ],
-)
-def test_claims_of_a_pod_that_are_yet_to_be_made(phase: str, made: Any, left: Any) -> None:
-    statuses = [{"name": name, "resourceClaimName": "x"} for name in made]
-    manifest = pod("p", "t", "s", phase=phase, resourceClaimStatuses=statuses)
-    assert [entry for entry, _ in unmade_claims(manifest)] == left
 
 
 def test_a_claim_that_exists_by_name_is_not_made() -> None:
@@ -105,12 +86,6 @@ def test_a_claim_from_a_bare_template_for_a_bare_pod() -> None:
     assert made["spec"] == {}
 
 
-def test_a_made_claim_is_added_to_the_status() -> None:
-    one, two = ({"name": name, "resourceClaimName": f"p-{name}"} for name in ("a", "b"))
-    assert with_made_claim({"metadata": {}}, "a", "p-a") == [one]
-    assert with_made_claim(pod(resourceClaimStatuses=[one]), "b", "p-b") == [one, two]
-
-
 def test_claims_of_all_pods_are_made_before_them() -> None:
     objects = [template(), pod("p", "t", "t"), pod("q", "absent"), pod("n", "t") | {"kind": "Node"}]
     made = with_made_claims(objects)
@@ -146,23 +121,6 @@ def test_a_template_of_another_namespace_makes_nothing() -> None:
     manifest = pod("p", "t")
     assert with_made_claims([manifest], [template(namespace=None)]) == [manifest]
     assert with_made_claims([manifest]) == [manifest]
-
-
-def test_users_that_are_gone_are_removed_and_with_the_last_the_devices() -> None:
-    users = [{"uid": uid} for uid in "ab"]
-    one = claim("c", reservedFor=users, allocation={"x": 1}, other=2)
-    assert without_users(one, lambda _: False) is None
-    assert without_users(claim("c"), lambda _: True) is None
-    assert without_users({"metadata": {}}, lambda _: True) is None
-    kept = {"reservedFor": users[1:], "allocation": {"x": 1}, "other": 2}
-    assert without_users(one, lambda user: user["uid"] == "a") == kept
-    assert without_users(one, lambda _: True) == {"other": 2}
-
-
-def test_pods_that_have_ended_use_no_claim() -> None:
-    phases = ("", "Pending", "Running", "Succeeded", "Failed")
-    pods = [pod(phase=phase, uid=phase or "new") for phase in phases]
-    assert pods_there(pods) == {"new", "Pending", "Running"}
 
 
 MANY = [{"uid": str(number)} for number in range(MOST_RESERVATIONS + 1)]

@@ -218,17 +218,6 @@ def test_resumed_objects_are_there_and_nothing_before_them(tables: ObjectTables)
         tables.table("Strange")
 
 
-def test_objects_are_listed_by_namespace_and_name(tables: ObjectTables) -> None:
-    for name, space in (("b", "y"), ("a", "y"), ("c", "x")):
-        put(tables, config(name, space=space))
-    table: Table = tables.table("ConfigMap")
-    assert [one["metadata"]["name"] for one in table.all()] == ["c", "a", "b"]
-    assert [one["metadata"]["name"] for one in table.all("y")] == ["a", "b"]
-    assert list(table.all("absent")) == []
-    assert table.find("absent", "a") is None
-    assert tables.find(Ref("ConfigMap", "x", "c")) == table.find("x", "c")
-
-
 @pytest.mark.parametrize(
     ("asked", "field"),
     [

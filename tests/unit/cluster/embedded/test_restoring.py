@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import GoneError, NamespaceTerminatingError, RejectedError
+from pumice.errors import GoneError, NamespaceTerminatingError
 from pumice.testing import node, pod, pod_group, queue
 
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "owner", "controller": True}
@@ -95,11 +95,6 @@ def test_a_copy_and_its_origin_change_alone() -> None:
     assert state(first) == before
     with pytest.raises(GoneError):
         copy.watch("Pod", since="1")
-
-
-def test_an_object_without_metadata_is_refused_after_others_of_its_kind() -> None:
-    with pytest.raises(RejectedError, match="expected metadata"):
-        cluster().restore([pod("a"), {"apiVersion": "v1", "kind": "Pod", "metadata": None}])
 
 
 def test_nothing_is_loaded_into_a_namespace_that_is_being_deleted() -> None:

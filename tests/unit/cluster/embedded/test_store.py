@@ -6,7 +6,7 @@ import pytest
 
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import ForbiddenError, GoneError, NotFoundError, RejectedError
+from pumice.errors import ForbiddenError, NotFoundError, RejectedError
 from pumice.testing import pod, pod_group, priority_class, queue
 from tests.present import present
 
@@ -178,45 +178,12 @@ def test_restored_objects_keep_status_and_identity() -> None:
     assert cluster.get(QUEUE, "", "q")["spec"]["weight"] == 5
 
 
-def test_a_watch_tells_what_happened_since_and_then_ends() -> None:
-    cluster = EmbeddedCluster()
-    _, since = cluster.list("ConfigMap")
-    made = cluster.create(config("a"))
-    cluster.update({**made, "data": {"k": "v"}})
-    cluster.create({**config("b"), "metadata": {"name": "b", "namespace": "other"}})
-    cluster.delete("ConfigMap", "default", "a")
-    reported = [
-        (e.type, e.object["metadata"]["name"]) for e in cluster.watch("ConfigMap", "", since)
-    ]
-    assert reported == [("ADDED", "a"), ("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "a")]
-    there = [e.type for e in cluster.watch("ConfigMap", "default", since)]
-    assert there == ["ADDED", "MODIFIED", "DELETED"]
-    assert list(cluster.watch("ConfigMap", "", str(cluster.version))) == []
-    cluster.compact()
-    assert list(cluster.watch("ConfigMap", since=str(cluster.version))) == []
-
-
 def test_a_watch_from_nowhere_tells_what_is_there() -> None:
     cluster = EmbeddedCluster()
     made = cluster.create(config(k="1"))
     cluster.update({**made, "data": {"k": "2"}})
     reported = [(e.type, e.object["data"]) for e in cluster.watch("ConfigMap")]
     assert reported == [("ADDED", {"k": "2"})]
-
-
-@pytest.mark.parametrize(("since", "error"), [("999999", GoneError), ("x", RejectedError)])
-def test_a_version_that_never_was_is_refused(since: str, error: Any) -> None:
-    with pytest.raises(error):
-        EmbeddedCluster().watch("Pod", since=since)
-
-
-def test_listeners_hear_of_each_change() -> None:
-    cluster = EmbeddedCluster()
-    heard = []
-    cluster.listeners.append(lambda kind, event: heard.append((kind, event.type)))
-    cluster.create(config())
-    cluster.delete("ConfigMap", "default", "a")
-    assert heard == [("ConfigMap", "ADDED"), ("ConfigMap", "DELETED")]
 
 
 def test_merged_status_replaces_and_removes_fields() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api.kinds import JOB, POD_GROUP
+from pumice.api.kinds import JOB, POD_GROUP, QUEUE
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.metrics import Metrics
 from pumice.serve.options import SchedulerOptions
@@ -77,11 +77,29 @@ def test_a_part_of_a_gang_is_reported_after_a_moment(cluster: Any, loop: Any) ->
     assert node_of(cluster, "other-0") == "n"
     assert not cluster.get(POD_GROUP, "default", "g").get("status")
     assert loop._live.next_due == cluster.now() + 0.5
-    cluster.clock.advance(0.5)
+    cluster.clock.advance(0.4)
+    cluster.create(pod("g-1", group="g", cpu=1))
+    assert not loop._may_start()
+    assert loop._live.next_due == pytest.approx(cluster.now() + 0.5)
+    cluster.clock.advance(0.6)
     loop._turn()
     (condition,) = cluster.get(POD_GROUP, "default", "g")["status"]["conditions"]
     assert condition["type"] == "Unschedulable"
     assert loop._live.next_due is None
+
+
+def test_figures_of_queues_are_written_once_in_a_while(cluster: Any, loop: Any) -> None:
+    def allocated() -> Any:
+        return cluster.get(QUEUE, "", "default")["status"].get("allocated", {}).get("cpu")
+
+    cluster.clock.advance(1)
+    found = []
+    for number in range(4):
+        job(cluster, f"g{number}")
+        loop._turn()
+        found.append(allocated())
+        cluster.clock.advance(0.2)
+    assert found == ["1", "1", "1", "4"]
 
 
 def test_the_group_of_a_volcano_job_is_admitted_at_once(cluster: Any, loop: Any) -> None:

@@ -1,0 +1,253 @@
+"""When a waiting job can start, beside running jobs and what others are promised.
+
+Where counting is not enough, promises are played on the session's own tables: pods end, promised
+jobs take their places.  Placing asks every plugin as it does now, so all that decides placement
+counts.  The journal puts everything back.
+"""
+
+import math
+from collections import deque
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from pumice.core.resources import PODS, IndexArray, Mask
+from pumice.core.status import Status
+from pumice.core.views import Task
+from pumice.framework.fits import Fit
+from pumice.framework.future.promises import Demand, Promise
+from pumice.framework.future.room import Room
+from pumice.framework.future.run_ends import RunEnds, RunTimes
+from pumice.framework.job_placement import JobMemory, JobPlacement
+from pumice.framework.job_records import Records
+from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Verdict
+from pumice.framework.session_state import SessionState
+from pumice.framework.statement import Statement
+from pumice.framework.topology.search import DomainSearch
+
+_MOST_TRIES = 24
+"""Times at which a job is tried that counting cannot place for certain; steps double between."""
+
+
+Places = dict[int, list[int]]
+"""Job to the nodes of its pods, all by row."""
+
+
+class Play:
+    """One course of events from now on."""
+
+    def __init__(self, state: SessionState, ends: RunEnds) -> None:
+        self._state = state
+        self._ends = ends
+        self._ended = 0
+        self._running: list[Promise] = []
+        self._placed: dict[int, list[int]] = {}
+
+    def run(self, promises: Sequence[Promise]) -> Places | Promise:
+        """Play promises in the order of their starts; return the first that finds no place."""
+        places: Places = {}
+        with _aside(self._state) as stmt:
+            for promise in sorted(promises, key=lambda each: each.start):
+                self._advance(stmt, promise.start)
+                rows = self._place(stmt, promise.job)
+                if not rows:
+                    return promise
+                places[promise.job] = self._state.snapshot.tasks.node[rows].tolist()
+                self._placed[promise.job] = rows
+                self._running.append(promise)
+        return places
+
+    def _advance(self, stmt: Statement, moment: float) -> None:
+        """End what has ended by then."""
+        times, first = self._ends.times, self._ended
+        self._ended = int(times.searchsorted(moment, side="right"))
+        if self._ended > first:
+            stmt.evict_many(self._ends.rows[first : self._ended].tolist(), "end")
+        over = [each for each in self._running if each.end <= moment]
+        for promise in over:
+            self._running.remove(promise)
+            self._end(stmt, self._placed[promise.job])
+
+    def _end(self, stmt: Statement, rows: list[int]) -> None:
+        status = self._state.snapshot.tasks.status
+        for row in rows:
+            if status[row] == Status.PIPELINED:
+                stmt.unpipeline(row)
+            else:
+                stmt.evict(row, "end")
+
+    def _place(self, stmt: Statement, job: int) -> list[int]:
+        """Place what a job takes to start; empty if it finds too little."""
+        state, mark = self._state, stmt.checkpoint()
+        view, least = state.job(job), state.job(job).ready + 1
+
+        def is_done() -> Verdict:
+            found = view.ready + view.waiting
+            if found + view.pending_best_effort < max(view.min_member, least):
+                return False
+            return state.policy.job_ready(job) or state.policy.job_pipelined(job)
+
+        if state.topology.needs_search(job):
+            search = DomainSearch(state)
+            search.place(stmt, job, search.worksheet(job))
+        else:
+            tasks = deque(state.ordering.sort_tasks(state.tasks_to_allocate(job)))
+            on_placed = state.topology.follow_job(job)
+            JobPlacement(state, job, tasks, JobMemory(), is_done, on_placed=on_placed).run(stmt)
+            state.topology.stop_following()
+        return [task for task, _, _ in stmt.moves_since(mark)] if is_done() else []
+
+
+@contextmanager
+def _aside(state: SessionState) -> Iterator[Statement]:
+    """Open a statement of which nothing is left afterwards, records and draws included."""
+    records, draws = state.records, state.placing.state
+    state.records = Records(state.snapshot)
+    stmt = Statement(state)
+    mark = stmt.checkpoint()
+    try:
+        yield stmt
+    finally:
+        stmt.rollback(mark)
+        state.records, state.placing.state = records, draws
+
+
+class Future:
+    """The future of a session as it stands; its answers follow every move."""
+
+    def __init__(self, state: SessionState, now: float) -> None:
+        self._state = state
+        self._now = now
+        self.unknown_s = math.inf
+        """How long jobs run of which nobody states it."""
+        self._known: tuple[int, RunEnds, Room] | None = None
+        self._demands: dict[int, Demand] = {}
+        self._kinds: dict[Hashable, Demand] = {}
+        """What one pod of each kind takes."""
+
+    def seconds(self, jobs: IndexArray) -> list[float]:
+        """Return how long jobs (rows) run at most."""
+        found = RunTimes.of(self._state.snapshot).longest(jobs, self.unknown_s)
+        return found.tolist()
+
+    def promise(self, job: int, others: Sequence[Promise], *, later: bool = False) -> Promise:
+        """Return the earliest start of a job beside all others; infinite if it has none.
+
+        ``later``: it was tried now, and found no place.
+        """
+        demand, (seconds,) = self.demand(job), self.seconds(np.array([job]))
+        key, room = self._state.snapshot.jobs.keys[job], self._room()
+        start = room.earliest(demand, seconds, others, self._now)
+        if later and start <= self._now:
+            start = room.earliest(demand, seconds, others, room.next_after(self._now, others))
+        found = Promise(job, key, start, start + seconds, demand)
+        if math.isinf(start) or self._is_certain([*others, found]):
+            return found
+        return self._played(found, seconds, others)
+
+    def _played(self, found: Promise, seconds: float, others: Sequence[Promise]) -> Promise:
+        """Look for the first time at which a job finds places when all promises are played."""
+        room, step = self._room(), 1
+        for _ in range(_MOST_TRIES):
+            if math.isinf(found.start) or not isinstance(self.places([*others, found]), Promise):
+                break
+            after = found.start
+            for _ in range(step):
+                after = room.next_after(after, others)
+            start = math.inf
+            if not math.isinf(after):
+                start = room.earliest(found.demand, seconds, others, after)
+            found, step = found._replace(start=start, end=start + seconds), 2 * step
+        return found
+
+    def first_delayed(self, promises: Sequence[Promise]) -> Promise | None:
+        """Return a promise that cannot be kept as things stand now."""
+        short = self._room().short_for(promises)
+        if short is not None or self._is_certain(promises):
+            return short
+        played = self.places(promises)
+        return played if isinstance(played, Promise) else None
+
+    def is_short(self, promises: Sequence[Promise]) -> bool:
+        """Return whether there is too little room for promises, by counting alone."""
+        return self._room().short_for(promises) is not None
+
+    def ends_of_jobs(self) -> dict[int, tuple[float, int]]:
+        """Return when running jobs (rows) are expected to end, and how many pods they have."""
+        ends = self._ends()
+        jobs = self._state.snapshot.tasks.job[ends.rows]
+        rows, first, counts = np.unique(jobs, return_index=True, return_counts=True)
+        times = ends.times[first]
+        return dict(
+            zip(rows.tolist(), zip(times.tolist(), counts.tolist(), strict=True), strict=True)
+        )
+
+    def places(self, promises: Sequence[Promise]) -> Places | Promise:
+        """Return where promised jobs will be, or one that will find no place."""
+        return Play(self._state, self._ends()).run(promises)
+
+    def _ends(self) -> RunEnds:
+        self._room()
+        assert self._known is not None  # noqa: S101
+        return self._known[1]
+
+    def _room(self) -> Room:
+        moved = len(self._state.journal.moved)
+        if self._known is None or self._known[0] != moved:
+            ends = RunEnds(self._state.snapshot, self._now, self.unknown_s)
+            self._known = moved, ends, Room(self._state.snapshot, ends)
+        return self._known[2]
+
+    def _is_certain(self, promises: Sequence[Promise]) -> bool:
+        """Return whether counting alone shows that promises can be kept."""
+        kinds = {each.demand.kind for each in promises}
+        return len(kinds) < 2 and all(p.demand.plain for p in promises) and self._ends().is_settled
+
+    # What jobs take to start
+
+    def demand(self, job: int) -> Demand:
+        """Return the least that a job takes to start."""
+        found = self._demands.get(job)
+        if found is None:
+            found = self._demands[job] = self._demand(job)
+        return found
+
+    def _demand(self, job: int) -> Demand:
+        state, view = self._state, self._state.job(job)
+        snapshot = state.snapshot
+        rows = state.tasks_to_allocate(job)
+        found = view.ready + view.waiting + view.pending_best_effort
+        n = min(max(view.min_member - found, 1), len(rows))
+        kinds = set(snapshot.tasks.shape[rows].tolist())
+        if len(kinds) > 1 or state.placing.varying:
+            kinds = {state.placing.class_key(Task(snapshot, row)) for row in rows}
+        if len(kinds) != 1:
+            amounts = snapshot.sum_requests(rows if n == len(rows) else [])
+            return Demand(None, 1, amounts, None, plain=False)
+        task, kind = Task(snapshot, rows[0]), kinds.pop()
+        if kind not in self._kinds:
+            allowed = _allowed(state.placing.fit(task))
+            self._kinds[kind] = Demand(kind, 1, task.request[:, 0], allowed, self._is_plain(task))
+        one = self._kinds[kind]
+        plain = one.plain and not state.topology.needs_search(job)
+        return replace(one, count=n, plain=plain)
+
+    def _is_plain(self, task: Task) -> bool:
+        """Return whether such tasks go by amounts of nodes alone."""
+        state, nodes = self._state, self._state.snapshot.nodes
+        asked = (Plugin.allocatable, Plugin.overused)
+        if any(state.hooks.bound(hook) for hook in asked) or not state.placing.by_amounts(task):
+            return False
+        wanted = task.request[:, 0] > 0
+        wanted[PODS] = False
+        full = (nodes.allocatable[wanted, : nodes.n] / task.request[wanted]).min(axis=0)
+        return bool((full <= nodes.allocatable[PODS, : nodes.n]).all())
+
+
+def _allowed(fit: Fit) -> Mask | None:
+    """Return the nodes that do not refuse such pods for the whole session."""
+    static = [codes == 0 for codes in fit.static_codes if codes is not None]
+    return np.logical_and.reduce(static) if static else None

@@ -1,0 +1,165 @@
+"""Room over time: what pods leave when they end, less what is promised by then."""
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import PODS, STEP, Column
+from pumice.core.snapshot import Snapshot
+from pumice.framework.future.promises import Demand, Promise
+from pumice.framework.future.run_ends import RunEnds
+
+
+class Room:
+    """The room for pods at one moment and later, if nothing starts that is not promised.
+
+    It is counted for each kind of pod by node, and for all nodes as one pool: where it is too
+    little the job cannot start; where it is enough, that is certain for plain pods of one kind.
+    """
+
+    def __init__(self, snapshot: Snapshot, ends: RunEnds) -> None:
+        self._snapshot = snapshot
+        self._ends = ends
+        self._slots: dict[Hashable, NDArray[np.float64]] = {}
+
+    @cached_property
+    def _times(self) -> Column:
+        """Now, and every time at which pods end."""
+        return np.unique(np.concatenate([[self._ends.now], self._ends.times]))
+
+    def earliest(
+        self, demand: Demand, seconds: float, promises: Sequence[Promise], after: float
+    ) -> float:
+        """Return the first time from ``after`` on at which a job may fit for so long."""
+        taken = _Taken(promises)
+        points = self._points(taken, after)
+        fits = np.ones(len(points), dtype=bool)
+        if demand.kind is not None:
+            fits &= self._slots_at(demand, points) - taken.pods(demand, points) >= demand.count
+        if not (demand.plain and taken.is_all(demand)):
+            pool, wanted = self._pool_at(points), demand.amounts
+            for row in np.flatnonzero(wanted > 0).tolist():
+                fits &= wanted[row] - (pool[row] - taken.amount(row, points)) < STEP
+        closed = np.append(points[~fits], np.inf)
+        free_until = closed[np.searchsorted(closed, points)]
+        starts = np.flatnonzero(free_until >= points + seconds)
+        return float(points[starts[0]]) if len(starts) else np.inf
+
+    def next_after(self, moment: float, promises: Sequence[Promise]) -> float:
+        """Return the next time at which room appears; infinite if none does."""
+        points = self._points(_Taken(promises), moment)
+        return float(points[1]) if len(points) > 1 else np.inf
+
+    def short_for(self, promises: Sequence[Promise]) -> Promise | None:
+        """Return the first promise that cannot be kept any more for want of room."""
+        if not promises:
+            return None
+        taken = _Taken(promises)
+        points = self._points(taken, self._ends.now)
+        short = np.zeros(len(points), dtype=bool)
+        demands = {p.demand.kind: p.demand for p in promises if p.demand.kind is not None}
+        for demand in demands.values():
+            pods = taken.pods(demand, points)
+            short |= (pods > 0) & (self._slots_at(demand, points) < pods)
+        if not (promises[0].demand.plain and taken.is_all(promises[0].demand)):
+            pool = self._pool_at(points)
+            for row in np.flatnonzero(taken.amounts.any(axis=1)).tolist():
+                amount = taken.amount(row, points)
+                short |= (amount > 0) & (amount - pool[row] >= STEP)
+        if not short.any():
+            return None
+        at = points[np.argmax(short)]
+        active = (each for each in promises if each.start <= at < each.end)
+        return next(active, promises[0])
+
+    def _points(self, taken: "_Taken", after: float) -> Column:
+        """Return the times from ``after`` on at which room changes, in order."""
+        times = np.concatenate([[after], self._times, taken.starts, taken.ends])
+        return np.unique(times[(times >= after) & (times < np.inf)])
+
+    def _slots_at(self, demand: Demand, points: Column) -> Column:
+        """Return for how many pods of a kind nodes have room at some times."""
+        slots = self._slots.get(demand.kind)
+        if slots is None:
+            slots = self._slots[demand.kind] = self._count(demand)
+        return slots[np.searchsorted(self._ends.times, points, side="right")]
+
+    def _count(self, demand: Demand) -> Column:
+        """Count room for pods of a kind now, and after the end of each pod (n + 1,)."""
+        asked = np.flatnonzero(demand.need > 0)
+        asked = asked[asked != PODS]
+        need = demand.need[asked, None]
+        order, later = self._idle_by_node
+        gained = _pods(later[asked], need)
+        gained -= _pods(later[asked] - self._ends.freed[asked][:, order], need)
+        first = _pods(self._snapshot.nodes.idle[asked], need)[: self._snapshot.nodes.n]
+        if demand.allowed is not None:
+            gained = gained * demand.allowed[self._ends.nodes[order]]
+            first = first[demand.allowed]
+        in_time = np.empty_like(gained)
+        in_time[order] = gained
+        return np.concatenate([[first.sum()], first.sum() + np.cumsum(in_time)])
+
+    @cached_property
+    def _idle_by_node(self) -> tuple[NDArray[np.intp], Column]:
+        """Return the ends node by node, and what is idle on the node after each (R, n)."""
+        nodes, freed = self._ends.nodes, self._ends.freed
+        order = np.argsort(nodes, kind="stable")
+        sums = np.cumsum(freed[:, order], axis=1)
+        if not len(order):
+            return order, sums
+        begins = np.flatnonzero(np.diff(nodes[order], prepend=-1))
+        before = np.where(begins > 0, sums[:, begins - 1], 0.0)
+        base = np.repeat(before, np.diff(np.append(begins, len(order))), axis=1)
+        return order, self._snapshot.nodes.idle[:, nodes[order]] + sums - base
+
+    @cached_property
+    def _pool(self) -> Column:
+        """What all nodes have idle now, and after the end of each pod (R, n + 1)."""
+        idle = self._snapshot.nodes.idle[:, : self._snapshot.nodes.n].sum(axis=1, keepdims=True)
+        return np.concatenate([idle, idle + np.cumsum(self._ends.freed, axis=1)], axis=1)
+
+    def _pool_at(self, points: Column) -> Column:
+        return self._pool[:, np.searchsorted(self._ends.times, points, side="right")]
+
+
+def _pods(idle: Column, need: Column) -> Column:
+    """Return how many pods fit into idle amounts (R, n), one after the other (n,)."""
+    if not len(need):
+        return np.full(idle.shape[1], np.inf)
+    return np.maximum(np.ceil((idle + STEP) / need).min(axis=0) - 1, 0)
+
+
+class _Taken:
+    """What promises take over time."""
+
+    def __init__(self, promises: Sequence[Promise]) -> None:
+        self.starts = np.array([each.start for each in promises])
+        self.ends = np.array([each.end for each in promises])
+        self._promises = promises
+
+    @cached_property
+    def amounts(self) -> Column:
+        """What each takes (R, n)."""
+        return np.stack([each.demand.amounts for each in self._promises], axis=1)
+
+    def is_all(self, demand: Demand) -> bool:
+        """Return whether all are of one kind."""
+        return all(each.demand.kind == demand.kind for each in self._promises)
+
+    def pods(self, demand: Demand, points: Column) -> Column:
+        """Return how many pods of a kind are promised places at some times."""
+        counts = [p.demand.count * (p.demand.kind == demand.kind) for p in self._promises]
+        return self._over(points, np.array(counts, dtype=np.float64))
+
+    def amount(self, row: int, points: Column) -> Column:
+        """Return how much of a resource is promised at some times."""
+        return self._over(points, self.amounts[row]) if self._promises else np.zeros(len(points))
+
+    def _over(self, points: Column, each: Column) -> Column:
+        steps = np.zeros(len(points) + 1)
+        np.add.at(steps, np.searchsorted(points, self.starts), each)
+        np.subtract.at(steps, np.searchsorted(points, self.ends), each)
+        return np.cumsum(steps[:-1])
