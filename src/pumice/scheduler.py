@@ -1,11 +1,14 @@
 """One scheduling cycle: open a session over a snapshot, run the actions, return the decisions."""
 
 import logging
+import math
 from collections.abc import Callable, Container, Mapping, Sequence
+from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import asdict
 
 from pumice.actions import ACTIONS
 from pumice.api.conf import Problem, SchedulerConf
@@ -13,17 +16,19 @@ from pumice.api.decisions import Decisions
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest, in_namespace
 from pumice.cache.ingest import Ingest
+from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.errors import ConfError
 from pumice.framework.close_session import close_session
 from pumice.framework.conf_check import check_conf, errors_of
 from pumice.framework.dispatch import Enabled, Hooks
+from pumice.framework.job_placement import JobMemory
+from pumice.framework.job_records import Records
 from pumice.framework.placing import MakePlacing, Placing
-from pumice.framework.plugin import Plugin
+from pumice.framework.plugin import Plugin, implements
 from pumice.framework.registry import KeptPlugins, build_tiers, known_plugins
 from pumice.framework.session import Session
 from pumice.framework.session_state import ProcessMemory
-from pumice.framework.standing_cycle import StandingCycle
 from pumice.plugins import builtin_plugins
 
 log = logging.getLogger(__name__)
@@ -84,6 +89,120 @@ class Observers(Observer):
         """Pass it on."""
         for each in self._observers:
             each.decided(ssn, decisions)
+
+
+CHECKED_EACH_S: Final = 60.0
+"""How long a cycle stands before it is decided again to compare."""
+
+
+class _Outcome(NamedTuple):
+    """A cycle that moved nothing, and on what it was decided."""
+
+    snapshot: Snapshot
+    changes: int
+    asked: Any
+    at: float
+    until: float
+    """When time alone may change it."""
+    decisions: Decisions
+    records: Records
+    memory: dict[int, JobMemory]
+    unschedulable: set[int]
+    scheduled: Mask
+    conditions: dict[int, tuple[str, str, str, str]]
+
+
+class StandingCycle:
+    """The last cycle of a scheduler, as long as it stands."""
+
+    def __init__(self) -> None:
+        self._last: _Outcome | None = None
+        self._mark = 0
+        self.mismatches = 0
+        """Cycles that were decided to compare, and ended otherwise."""
+
+    def repeat(self, ssn: Session, asked: Any) -> Decisions | None:
+        """Put the outcome of the last cycle into a session and return its decisions, if it stands.
+
+        ``asked`` is what the caller wants to know; None: the cycle must be decided.
+        """
+        last, self._mark = self._last, ssn.journal.mark()
+        if last is None or not self._stands(last, ssn, asked):
+            self._last = None
+            return None
+        if ssn.now - last.at >= CHECKED_EACH_S or ssn.records.watched:
+            return None
+        ssn.records, ssn.job_memory = last.records, last.memory
+        ssn.records.compare = ssn.refusal_numbers
+        ssn.unschedulable, ssn.scheduled, ssn.conditions = last[-3:]
+        return _copy(last.decisions)
+
+    def take_mismatches(self) -> int:
+        """Return the mismatches since the last call."""
+        found, self.mismatches = self.mismatches, 0
+        return found
+
+    @staticmethod
+    def _stands(last: _Outcome, ssn: Session, asked: Any) -> bool:
+        return (
+            last.snapshot is ssn.snapshot
+            and last.changes == ssn.snapshot.changes
+            and last.asked == asked
+            and last.at <= ssn.now < last.until
+            and not ssn.node_usage
+        )
+
+    def keep(self, ssn: Session, asked: Any, decisions: Decisions) -> None:
+        """Remember a cycle that was decided, if it will stand while nothing changes."""
+        if ssn.records.watched:  # it states more than others
+            return
+        last, self._last = self._last, None
+        if last is not None and last.decisions != decisions:
+            self.mismatches += 1
+            log.warning("a cycle in which nothing had changed was decided otherwise than before")
+        if not self._moved(ssn) and not ssn.node_usage:
+            self._last = _Outcome(
+                ssn.snapshot,
+                ssn.snapshot.changes,
+                asked,
+                ssn.now,
+                _changes_at(ssn),
+                _copy(decisions),
+                ssn.records,
+                ssn.job_memory,
+                ssn.unschedulable,
+                ssn.scheduled,
+                ssn.conditions,
+            )
+
+    def _moved(self, ssn: Session) -> bool:
+        """Return whether a session wrote or failed anything."""
+        intents = ssn.intents
+        return bool(
+            ssn.journal.mark() != self._mark
+            or intents.made
+            or intents.released_claims
+            or ssn.queue_gates.opened
+            or ssn.failures.errors
+        )
+
+
+def _copy(decisions: Decisions) -> Decisions:
+    """Copy decisions, of which those who write them may leave some out."""
+    return Decisions(**{name: copy(value) for name, value in asdict(decisions).items()})
+
+
+def _changes_at(ssn: Session) -> float:
+    """Return when time alone may change what plugins decide; at once for those that do not say."""
+    soonest = math.inf
+    for plugin in ssn.plugins:
+        declared = plugin.simulator
+        if declared is None or declared.forgets:
+            return -math.inf
+        if declared.timed or implements(plugin, "changes_at"):
+            at = ssn.hooks.ask_aside(plugin, Plugin.changes_at)(ssn)
+            soonest = min(soonest, math.inf if at is None else float(at))
+    return soonest
 
 
 class Scheduler:

@@ -16,7 +16,7 @@ from pumice.api.decisions import Decisions
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
-from pumice.framework.equal_jobs import EqualJobs
+from pumice.framework.placement.turns import EqualJobs
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, priority_class, queue
 from tests.properties.full_clusters import Dice

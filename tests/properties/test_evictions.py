@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from pumice.actions.preempt import Preemption
 from pumice.api.conf import SchedulerConf, parse_conf
-from pumice.framework.equal_jobs import EqualJobs
 from pumice.framework.eviction import gangs
 from pumice.framework.eviction.candidates import Candidates, Visit
 from pumice.framework.eviction.gangs import GangEvictor
 from pumice.framework.eviction.sums import VictimColumns
 from pumice.framework.ordering import Heap, Ordering
+from pumice.framework.placement.turns import EqualJobs
 from pumice.scheduler import Scheduler
 from pumice.testing.samples import snapshot_of
 from tests.properties.full_clusters import (

@@ -15,10 +15,10 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
 from pumice.errors import PluginError
 from pumice.framework.dispatch import Enabled, Hooks
-from pumice.framework.equal_jobs import EqualJobs
 from pumice.framework.fit_errors import gang_message
 from pumice.framework.future.promises import Promise
 from pumice.framework.job_placement import JobMemory
+from pumice.framework.placement.turns import EqualJobs
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import FutureView

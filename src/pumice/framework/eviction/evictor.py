@@ -15,9 +15,9 @@ from pumice.core.tables import ALLOCATED, BOOKED, NOWHERE
 from pumice.core.views import Task
 from pumice.framework.arguments import MinimalVictimsArguments
 from pumice.framework.dispatch import Method
-from pumice.framework.equal_jobs import RefusedTurns
 from pumice.framework.eviction.candidates import Candidates, Scope, Visit
 from pumice.framework.eviction.minimal import MOST_NODES, MinimalVictims, Plan, Question
+from pumice.framework.placement.turns import RefusedTurns
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.session_state import SessionState

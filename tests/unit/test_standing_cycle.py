@@ -8,9 +8,8 @@ from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
-from pumice.framework.standing_cycle import CHECKED_EACH_S
 from pumice.plugin import Plugin
-from pumice.scheduler import Scheduler
+from pumice.scheduler import CHECKED_EACH_S, Scheduler
 from pumice.testing import node, pod, pod_group, queue
 
 CONF = """
