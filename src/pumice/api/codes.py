@@ -63,7 +63,6 @@ class Spared(StrEnum):
     NOT_STARVING = "NotStarving"
     PREEMPTION_NEVER = "PreemptionNever"
     OTHER_QUEUE = "OtherQueue"
-    OWN_QUEUE = "OwnQueue"
     QUEUE_NOT_RECLAIMABLE = "QueueNotReclaimable"
     RECLAIMER_OVER_DESERVED = "ReclaimerOverDeserved"
     NOT_PREEMPTABLE = "NotPreemptable"
@@ -128,12 +127,11 @@ MEANINGS: Final[dict[Cause, str]] = {
 """Each cause in one sentence."""
 
 SPARED_MEANINGS: Final[dict[Spared, str]] = {
-    Spared.ACTION_MISSING: "No configured action evicts pods for the job.",
+    Spared.ACTION_MISSING: "No configured action evicts such pods for the job.",
     Spared.NOT_ADMITTED: "The job is not admitted to its queue yet, so it may not evict.",
     Spared.NOT_STARVING: "The job has what its gang needs, so it may not evict.",
     Spared.PREEMPTION_NEVER: "The job's own pods have the preemption policy Never.",
     Spared.OTHER_QUEUE: "Only reclaim evicts pods of other queues, and it is not configured.",
-    Spared.OWN_QUEUE: "Only preempt evicts pods of the job's own queue, and it is not configured.",
     Spared.QUEUE_NOT_RECLAIMABLE: "A queue that is not reclaimable keeps its pods.",
     Spared.RECLAIMER_OVER_DESERVED: "The job's queue may not reclaim: it has its share or limit.",
     Spared.NOT_PREEMPTABLE: "Pods that are marked as not preemptable stay.",

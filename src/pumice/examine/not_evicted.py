@@ -121,9 +121,8 @@ def _barred(ssn: Session, asker: Task, way: _Way) -> Spared | None:
         plain in ssn.actions and (way.reclaims or not ssn.topology.has_topology(asker.job))
     )
     if not has:
-        if plain in ssn.actions or not any(each in ssn.actions for each in other):
-            return Spared.ACTION_MISSING
-        return Spared.OTHER_QUEUE if way.reclaims else Spared.OWN_QUEUE
+        elsewhere = way.reclaims and any(each in ssn.actions for each in other)
+        return Spared.OTHER_QUEUE if elsewhere else Spared.ACTION_MISSING
     if ssn.is_pending(asker.job):
         return Spared.NOT_ADMITTED
     if asker.pod.spec.preemption_policy == "Never":

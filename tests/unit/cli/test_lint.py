@@ -439,7 +439,7 @@ def test_a_child_of_a_parent_that_guarantees_nothing_is_shown_that(lint: Any) ->
         "deserved: {cpu: 4}, guarantee: {resource: {cpu: 2}}", "deserved: {cpu: 4}"
     )
     assert (
-        "spec.guarantee: got with its siblings cpu 2, expected none, as queue top states no "
+        "spec.guarantee: got with its siblings cpu 3, expected none, as queue top states no "
         in (" ".join(reported(lint, text, "b")))
     )
 

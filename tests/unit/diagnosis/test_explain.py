@@ -382,7 +382,7 @@ def test_victims_of_a_preemption_are_named_with_their_node_and_job(world: Any, j
 
 @pytest.mark.parametrize(
     ("actions", "code"),
-    [("enqueue, allocate", "ActionMissing"), ("enqueue, allocate, reclaim", "OwnQueue")],
+    [("enqueue, allocate", "ActionMissing"), ("enqueue, allocate, reclaim", "ActionMissing")],
 )
 def test_an_eviction_that_the_configuration_rules_out_is_offered(
     world: Any, job: Any, actions: str, code: str

@@ -69,6 +69,7 @@ def test_a_waiting_job_has_one_decisive_cause(case: str, conf: str) -> None:
         plane.cluster.create(manifest)
         for _ in range(4):
             plane.step()
+            plane.clock.advance_to(plane.clock.now() + 1.0)
     groups = plane.cluster.list(POD_GROUP)[0]
     (group,) = [one["metadata"] for one in groups if one["metadata"]["name"].startswith("a-")]
     world = replace(load_world([plane.cluster]), conf=conf)

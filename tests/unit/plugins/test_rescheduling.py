@@ -252,8 +252,8 @@ def test_a_strategy_that_is_not_known_is_left_out(entry: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "reported"),
     [
-        ("- name: lowNodeUtilisation", "'lowNodeUtilisation' (did you mean 'lowNodeUtilization'?)"),
-        ("- some words", "expected the name of a strategy, got 'some words'"),
+        ("- name: lowNodeUtilisation", "'lowNodeUtilisation'; did you mean 'lowNodeUtilization'?"),
+        ("- some words", "unknown strategy 'some words'"),
         ("- {name: lowNodeUtilization, params: 5}", "expected a mapping as params"),
         (
             "- {name: lowNodeUtilization, params: {thresholds: {cpu: many}}}",

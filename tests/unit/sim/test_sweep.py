@@ -295,7 +295,7 @@ def test_the_command_shows_a_failed_run_beside_the_others_and_fails(pumice_sweep
 def test_seeds_that_are_no_numbers_are_refused(pumice_sweep: Any, seeds: str) -> None:
     result = pumice_sweep("--trace", "good", "--seeds", seeds)
     assert result.exit_code == 2
-    assert "found" in result.output
+    assert "got" in result.output
 
 
 def test_processes_and_a_dask_cluster_exclude_each_other(pumice_sweep: Any) -> None:
