@@ -9,6 +9,7 @@ from typing import Final
 _HOME: Final = "volcano-system"
 _METRICS: Final = "an API of a metrics server, which does not run here"
 _OWNERS: Final = "for clusters with the admission plugin OwnerReferencesPermissionEnforcement"
+_SHARES: Final = "the state of the plugin fairshare, which no configuration here has"
 _CERTIFICATE: Final = "the command that makes the certificate runs with all rights here"
 
 UNTRIED: Final[dict[str, dict[str, str]]] = {
@@ -19,6 +20,8 @@ UNTRIED: Final[dict[str, dict[str, str]]] = {
         "patch resourceclaims/binding.resource.k8s.io": (
             "asked for beside the status of a claim, and never a request of its own"
         ),
+        "create configmaps": _SHARES,
+        "patch configmaps": _SHARES,
     },
     f"{_HOME}:volcano-controllers": {
         "patch cronjobs/status.batch.volcano.sh": "a schedule is due once a minute at most",
