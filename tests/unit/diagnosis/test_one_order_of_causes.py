@@ -67,9 +67,7 @@ def test_a_waiting_job_has_one_decisive_cause(case: str, conf: str) -> None:
         add_node(plane.cluster, f"node-{number}", {"cpu": "8", "memory": "32Gi"})
     for manifest in WAITING[case]:
         plane.cluster.create(manifest)
-        for _ in range(4):
-            plane.step()
-            plane.clock.advance_to(plane.clock.now() + 1.0)
+        plane.run(until=plane.clock.now() + 4.0)
     groups = plane.cluster.list(POD_GROUP)[0]
     (group,) = [one["metadata"] for one in groups if one["metadata"]["name"].startswith("a-")]
     world = replace(load_world([plane.cluster]), conf=conf)
