@@ -66,7 +66,6 @@ from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import InputError
 from pumice.framework.arguments import Amount, Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs, Queues, Tasks
-from pumice.framework.fair_shares import AccountShare
 from pumice.framework.placement.terms import (
     POD_LIMIT,
     AmountTerm,
@@ -76,7 +75,7 @@ from pumice.framework.placement.terms import (
     strategy_score,
 )
 from pumice.framework.plugin import Codes, Plugin, per_node
-from pumice.framework.plugin_declarations import SimulatorAssumptions
+from pumice.framework.plugin_declarations import AccountShare, SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import (

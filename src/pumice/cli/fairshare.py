@@ -16,7 +16,7 @@ from pumice.cli.printing import print_data, print_rows
 from pumice.errors import InputError
 
 if TYPE_CHECKING:
-    from pumice.framework.fair_shares import AccountShare
+    from pumice.framework.plugin_declarations import AccountShare
 
 
 @click.command()

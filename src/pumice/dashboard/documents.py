@@ -20,7 +20,7 @@ from pumice.core.tables import NOWHERE
 from pumice.dashboard.feed import CycleRecord, Sample
 from pumice.dashboard.view import WAITING, Document, View, plain, seconds
 from pumice.errors import InputError
-from pumice.framework.fair_shares import AccountShare
+from pumice.framework.plugin_declarations import AccountShare
 
 _EVENTS: Final = 100
 _PODS: Final = 12_000

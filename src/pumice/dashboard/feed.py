@@ -22,7 +22,7 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.dashboard.material import Material
 from pumice.diagnosis.cluster_state import titled
-from pumice.framework.fair_shares import AccountShare
+from pumice.framework.plugin_declarations import AccountShare
 from pumice.framework.queue_limits.limits import QueueTree
 from pumice.framework.session import Session
 from pumice.framework.topology.domains import DomainTree

@@ -8,7 +8,7 @@ import msgspec
 from pumice.api.quantity import base_units
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.runner import Replay
-from pumice.framework.fair_shares import AccountShare
+from pumice.framework.plugin_declarations import AccountShare
 from pumice.framework.session import Session
 from pumice.scheduler import Observer
 

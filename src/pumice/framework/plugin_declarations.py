@@ -18,7 +18,6 @@ from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import Fault
-from pumice.framework.fair_shares import AccountShare
 from pumice.framework.placement.terms import NodeTerm
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
@@ -43,6 +42,20 @@ class SimulatorAssumptions(msgspec.Struct, frozen=True, kw_only=True):
     """Answers by all jobs that wait, even those without room: none is left out of a cycle."""
     counts_time: bool = False
     """Counts how long amounts are held: a cycle follows each event, even if no job waits."""
+
+
+class AccountShare(msgspec.Struct, frozen=True):
+    """How much of the cluster a namespace, user or queue used, by a plugin that remembers it."""
+
+    kind: str
+    name: str
+    weight: float
+    usage: Mapping[str, float]
+    """Resource to the mean amount, in the units of the tables; recent time counts more."""
+    share: float
+    """That of the cluster, for the resource that counts."""
+    factor: float
+    """1: used nothing; 0.5: its part by weight of what all of its kind used; 0: far more."""
 
 
 @dataclass(kw_only=True)

@@ -22,7 +22,7 @@ from pumice.dashboard.questions import pictured
 from pumice.dashboard.view import View
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.framework.conf_check import check_conf
-from pumice.framework.fair_shares import AccountShare
+from pumice.framework.plugin_declarations import AccountShare
 from pumice.framework.session import Session
 from pumice.framework.session_state import ProcessMemory
 from pumice.plugins import builtin_plugins

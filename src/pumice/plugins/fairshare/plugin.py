@@ -15,9 +15,8 @@ from pumice.core.tables import NOWHERE
 from pumice.errors import InputError
 from pumice.framework.arguments import Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs, Queues
-from pumice.framework.fair_shares import AccountShare
 from pumice.framework.plugin import Plugin
-from pumice.framework.plugin_declarations import SimulatorAssumptions
+from pumice.framework.plugin_declarations import AccountShare, SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
 from pumice.plugins.fairshare.ledger import Account, Kind, Ledger
 
