@@ -12,7 +12,7 @@ from pumice.cli.main import main
 from pumice.record.history import History
 from pumice.replay.compare import compare
 from pumice.replay.recorded_workload import recorded_workload
-from tests.unit.replay.test_exact import record_churn
+from tests.unit.replay.test_exact import CONF, record_churn
 
 CALM = """
 actions: enqueue, allocate, backfill
@@ -34,8 +34,23 @@ def test_the_recorded_configuration_is_reproduced(folder: Path) -> None:
     found = compare(History(folder), parse_conf(CALM))
     assert found.fidelity.jobs > 10
     assert found.fidelity.is_trusted, found.fidelity
-    assert found.wait_difference["mean"] == 0.0
+    assert found.fidelity.near == found.fidelity.jobs
+    assert (found.wait.mean, found.is_clear) == (0.0, False)
     assert (found.earlier, found.later) == (0, 0)
+
+
+def test_nodes_that_change_and_evictions_are_reproduced(tmp_path: Path) -> None:
+    record_churn(tmp_path / "record", 1, 3.0)
+    history = History(tmp_path / "record")
+    found = compare(history, parse_conf(CONF)).fidelity
+    assert found.near == found.jobs > 80
+    assert found.bound_s < 10
+    assert found.pods == found.like_nodes > found.same_nodes > 0
+    assert found.evictions == found.simulated_evictions > 5
+    assert found.same_evictions >= found.evictions - 2
+    later = compare(history, parse_conf(CONF), since=history.start + 5400).fidelity
+    assert later.is_trusted
+    assert 0 < later.jobs < found.jobs
 
 
 def test_run_times_are_those_of_the_record(folder: Path) -> None:
@@ -58,6 +73,8 @@ def test_the_command_reports_fidelity_first(folder: Path, tmp_path: Path) -> Non
     )
     assert data["fidelity"]["jobs"] == data["fidelity"]["near"] or data["fidelity"]["near"] > 0
     assert data["old"]["jobs"] == data["new"]["jobs"]
+    assert {each["name"] for each in data["queues"]} == {"a", "b"}
+    assert data["trusted"] is True
 
 
 def test_the_library_opens_moments_and_replays(folder: Path) -> None:
