@@ -52,7 +52,7 @@ def replay(
     from pumice.record.history import History
 
     history = History(folder)
-    window = _time(history, since, "--from"), _time(history, until, "--to")
+    window = time_of(history, since, "--from"), time_of(history, until, "--to")
     if conf is None:
         is_good = _exactly(history, window, output)
     else:
@@ -76,11 +76,11 @@ def _exactly(history: History, window: _Window, output: str) -> bool:
 def _compared(
     history: History, window: _Window, conf: Path, old_conf: Path | None, output: str
 ) -> bool:
-    from pumice.replay.compare import compare
+    from pumice.replay.compare import play
     from pumice.sim.inputs import read_configuration
 
     old = None if old_conf is None else read_configuration(old_conf)
-    found = compare(history, read_configuration(conf), *window, old=old)
+    found = play(history, read_configuration(conf), *window, old=old).compared()
     if output == "table":
         print_comparison(found)
     else:
@@ -168,7 +168,8 @@ def figure_text(name: str, value: float) -> str:
     return f"{value:.6g}{' s' if name.startswith(('wait', 'makespan')) else ''}"
 
 
-def _time(known: History, text: str | None, option: str) -> float | None:
+def time_of(known: History, text: str | None, option: str) -> float | None:
+    """Read a moment of a record."""
     if text is None:
         return None
     with value_of(option):

@@ -107,7 +107,43 @@ class Comparison:
         return {**asdict(self), "trusted": self.fidelity.is_trusted, "clear": self.is_clear}
 
 
-def compare(
+@dataclass(frozen=True)
+class Played:
+    """A record simulated under two configurations."""
+
+    recorded: RecordedWorkload
+    old: Measures
+    new: Measures
+
+    @property
+    def setup(self) -> SimulationInput:
+        """What was simulated."""
+        return SimulationInput(self.recorded.workload, self.recorded.cluster)
+
+    def compared(self) -> Comparison:
+        """Compare both, job by job."""
+        pair = paired(self.old, self.new)
+        waits = _both_waits(self.old.outcome, self.new.outcome)
+        changes = {key: new - old for key, (_, old, new) in waits.items()}
+        ordered = sorted(changes.items(), key=lambda each: each[1])
+        moved = {"jobs-earlier": float(pair.earlier), "jobs-later": float(pair.later)}
+        return Comparison(
+            fidelity=reproduced(self.recorded, self.old.outcome),
+            old={**figures_of(self.old), **dict.fromkeys(moved, 0.0)},
+            new={**figures_of(self.new), **moved},
+            wait=pair.wait,
+            slowdown=pair.bounded_slowdown,
+            earlier=pair.earlier,
+            later=pair.later,
+            same=pair.same,
+            queues=_by(waits, lambda run: run.spec.queue),
+            namespaces=_by(waits, lambda run: run.spec.namespace),
+            winners={key: seconds for key, seconds in ordered[:_NAMED] if seconds < 0},
+            losers={key: seconds for key, seconds in ordered[::-1][:_NAMED] if seconds > 0},
+        )
+
+
+def play(
     history: History,
     new: SchedulerConf,
     since: float | None = None,
@@ -115,34 +151,19 @@ def compare(
     *,
     old: SchedulerConf | None = None,
     seed: int | None = None,
-) -> Comparison:
+) -> Played:
     """Simulate the jobs of a record under the recorded configuration and under another.
 
     Raises:
         InputError: the record has no jobs, or no configuration and none is named.
     """
     recorded = recorded_workload(history, since, until)
-    if old is None:
-        old = recorded_conf(history, until)
-    before, after = (Measures("", simulated(recorded, conf, seed)) for conf in (old, new))
-    pair = paired(before, after)
-    waits = _both_waits(before.outcome, after.outcome)
-    changes = {key: new - old for key, (_, old, new) in waits.items()}
-    ordered = sorted(changes.items(), key=lambda each: each[1])
-    return Comparison(
-        fidelity=reproduced(recorded, before.outcome),
-        old=figures_of(before),
-        new=figures_of(after),
-        wait=pair.wait,
-        slowdown=pair.bounded_slowdown,
-        earlier=pair.earlier,
-        later=pair.later,
-        same=pair.same,
-        queues=_by(waits, lambda run: run.spec.queue),
-        namespaces=_by(waits, lambda run: run.spec.namespace),
-        winners={key: seconds for key, seconds in ordered[:_NAMED] if seconds < 0},
-        losers={key: seconds for key, seconds in ordered[::-1][:_NAMED] if seconds > 0},
+    first = recorded_conf(history, until) if old is None else old
+    sides = {"old": first, "new": new}
+    before, after = (
+        Measures(name, simulated(recorded, conf, seed)) for name, conf in sides.items()
     )
+    return Played(recorded, before, after)
 
 
 def recorded_conf(history: History, until: float | None) -> SchedulerConf:

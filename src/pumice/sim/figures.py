@@ -11,9 +11,11 @@ from pumice.sim.measure import Measures, spread
 
 SPREADS: Final = ("wait", "slowdown")
 PARTS: Final = ("mean", "p50", "p90", "p95", "p99", "max")
-COUNTS: Final = ("evictions", "jobs", "started", "finished")
-TIMES: Final = ("wait", "makespan")
-"""Figures in seconds, by the first part of their names."""
+NAMES: Final = (
+    *(f"{name}.{part}" for name in SPREADS for part in PARTS),
+    *("utilisation", "utilisation.", "evictions", "started", "finished", "makespan", "fairness"),
+)
+"""What conditions may name; a name that ends with a dot stands for all that begin so."""
 
 
 def figures_of(measures: Measures) -> dict[str, float]:
@@ -65,8 +67,3 @@ def _spread(name: str, values: Column) -> dict[str, float]:
         return {f"{name}.{part}": found.get(part, math.inf) for part in PARTS}
     known = spread(np.sort(values))
     return {f"{name}.{part}": float(known[part] or 0.0) for part in PARTS}
-
-
-def is_time(name: str) -> bool:
-    """Return whether a figure is in seconds."""
-    return name.partition(".")[0] in TIMES
