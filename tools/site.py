@@ -13,6 +13,7 @@ SECTIONS: Final = {
     "Ask": ["explain", "codes", "whatif", "lint", "dashboard"],
     "Operate": [
         *("migrating", "operating", "live", "admission", "queue-gates", "resource-claims"),
+        "kubernetes-gangs",
         *("hypernode-discovery", "node-usage", "e2e"),
     ],
     "Research": ["library", "sim", "sweeps"],
