@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from pumice.api.annotations import EXPECTED, GROUP_NAME, JOB_NAME
+from pumice.api.groups import PodGroup
 from pumice.api.kinds import (
     DEFAULT_QUEUE,
-    KUBE_POD_GROUP,
     LIMIT_RANGE,
     PRIORITY_CLASS,
     STORAGE_CLASS,
     Manifest,
-    kind_of,
     queue_of,
 )
 from pumice.api.times import rfc3339
@@ -68,8 +67,7 @@ def with_followed(objects: Sequence[Manifest]) -> list[Manifest]:
     Raises:
         ManifestError: pods must share the value of a label that no HyperNode stands for.
     """
-    groups = (one for one in objects if one["kind"] == "PodGroup")
-    gangs = {_place(one): one for one in groups if kind_of(one) == KUBE_POD_GROUP}
+    gangs = {_place(one): one for one in objects if _is_gang(one)}
     if not gangs:
         return [*objects]
     hyper_nodes = [one for one in objects if one["kind"] == "HyperNode"]
@@ -85,9 +83,13 @@ def with_followed(objects: Sequence[Manifest]) -> list[Manifest]:
                     made[place] = _follower(gangs[place], one)
                 found.append(_marked(one, {GROUP_NAME: made[place]["metadata"]["name"]}))
                 continue
-        if kind_of(one) != KUBE_POD_GROUP:
+        if not _is_gang(one):
             found.append(one)
     return [*found, *made.values()]
+
+
+def _is_gang(one: Manifest) -> bool:
+    return one["kind"] == "PodGroup" and one["apiVersion"] != PodGroup.API_VERSION
 
 
 def _follower(gang: Manifest, pod: Manifest) -> Manifest:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pumice.api.kinds import GRACE_PERIOD_S, KUBE_POD_GROUP, POD_GROUP, Manifest, kind_of
+from pumice.api.kinds import GRACE_PERIOD_S, Manifest
 from pumice.api.named_files import conf_entries
 from pumice.api.objects import KINDS, KubeObject, from_manifest, in_namespace, is_in_namespaces
 from pumice.api.times import epoch
@@ -25,7 +25,7 @@ _JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
 _EVENTS: Final = (("v1", "Event"), ("events.k8s.io/v1", "Event"))
 _SPECIAL: Final = frozenset({"ConfigMap", "Queue"})
 """Kinds that are more than one object among others."""
-_AGED: Final = frozenset({POD_GROUP, KUBE_POD_GROUP, "Pod", "Queue"})
+_AGED: Final = frozenset({"KubePodGroup", "PodGroup", "Pod", "Queue"})
 """Kinds whose older objects come first."""
 _AT_HAND: Final = 256
 """How many objects are read at once: so many stay in the processor's cache."""
@@ -159,8 +159,7 @@ class ObjectStore:
             manifest["status"] = {"state": "Open"}  # as the queue controller would
         if kind[1] == "Pod" and manifest.get("spec") is None:
             manifest["spec"] = {}  # read as one that states nothing
-        name = kind_of(manifest) if kind[1] == "PodGroup" else kind[1]
-        self._keep(name, (manifest,), fresh=fresh)
+        self._keep(KINDS[kind].__name__, (manifest,), fresh=fresh)
 
     def _pass_over(self, item: Mapping[str, Any]) -> None:
         """Count an object of a kind that scheduling does not read, and keep its name."""
@@ -212,12 +211,12 @@ class ObjectStore:
 
         Then none is taken: which one it is shows when they are taken singly.
         """
-        kind = alike[0]["kind"]
+        cls = KINDS[alike[0]["apiVersion"], alike[0]["kind"]]
         try:
-            msgspec.convert(alike, _list_of(KINDS[alike[0]["apiVersion"], kind]))
+            msgspec.convert(alike, _list_of(cls))
         except Exception:  # noqa: BLE001  # whatever one of them holds
             return False
-        self._keep(kind_of(alike[0]) if kind == "PodGroup" else kind, alike, fresh=True)
+        self._keep(cls.__name__, alike, fresh=True)
         return True
 
     def _take_conf(self, item: Mapping[str, Any], source: str) -> None:
