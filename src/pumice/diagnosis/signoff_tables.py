@@ -122,5 +122,7 @@ def _rows(kind: str, before: Mapping[str, int], after: Mapping[str, int]) -> lis
 
 
 def _has(side: Costs, queue: str, resource: str) -> str:
-    found = side.below_due.get(queue, {}).get(resource)
-    return f"{found[0]} of {found[1]}" if found else "has its due"
+    if queue not in side.below_due:
+        return "has its due"
+    found = side.below_due[queue].get(resource)
+    return f"{found[0]} of {found[1]}" if found else ""
