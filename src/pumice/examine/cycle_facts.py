@@ -148,7 +148,9 @@ class BelowDue(Observer):
         if limits is None:
             return
         held = queues.allocated_or_pipelined
-        asked = (queues.pending >= STEP) & (limits.deserved >= STEP)  # of others nothing is due
+        # of what the cluster has and a queue does not deserve, such as memory, nothing is due
+        counts = (limits.deserved >= STEP) | (ssn.total < STEP)[:, None]
+        asked = (queues.pending >= STEP) & counts
         due = np.minimum(limits.deserved, held + queues.pending)
         due[PODS + 1 :] -= due[PODS + 1 :] % _WHOLE  # half a device is of no use
         asked[PODS] = False
