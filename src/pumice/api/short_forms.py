@@ -375,13 +375,15 @@ class Making:
                 phase="Running" if nodes else "Pending",
                 min_resources=least,
                 priority_class=kind or None,
-                annotations=None if workload.runs is None else {RUN_SECONDS: f"{workload.runs:.15g}"},
+                annotations=None
+                if workload.runs is None
+                else {RUN_SECONDS: f"{workload.runs:.15g}"},
                 created=created,
             )
         )
         selector = {"nodeSelector": dict(workload.node_selector)}
         for i in range(workload.pods):
-            yield self._noted(
+            made = self._noted(
                 pod(
                     f"{name}-{i}",
                     namespace=workload.namespace,
@@ -396,6 +398,9 @@ class Making:
                     spec=selector if workload.node_selector else None,
                 )
             )
+            if i < len(nodes):
+                made["status"]["startTime"] = created
+            yield made
 
     def _places(self, workload: Workload) -> list[str]:
         places = self._room.take(workload)
