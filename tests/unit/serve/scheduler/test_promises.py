@@ -1,4 +1,4 @@
-"""Promised starts live with their jobs: written when they change, told, and read after a restart."""
+"""Promised starts live with their jobs: written when they change, and read after a restart."""
 
 import json
 import re
@@ -119,7 +119,8 @@ def test_a_promise_is_written_once_kept_over_a_restart_and_told(
 ) -> None:
     stated, writes = world.stated("wide"), []
     assert stated["start"] == "2026-01-01T11:00:01.000000Z"
-    assert node_of(world, "old-0") in stated["nodes"] and len(stated["nodes"]) == 2
+    assert node_of(world, "old-0") in stated["nodes"]
+    assert len(stated["nodes"]) == 2
     real = world.cluster.patch
 
     def spy(kind: str, namespace: str, name: str, patch: Any, **more: Any) -> Any:
