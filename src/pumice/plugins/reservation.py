@@ -290,7 +290,7 @@ class Reservation(Plugin, name="reservation"):
             self._memory.update(ends=ends, total=ssn.total)
 
     def changes_at(self, ssn: PluginSession) -> float | None:
-        """Return when the next promised start is due: if it cannot be kept, that is told."""
+        """Return when the next promised start is due: if it cannot be kept, that is an event."""
         if self.mode != "conservative" and ssn.started_at is None:
             return None
         starts = (each.start for each in ssn.promises.values())

@@ -1,7 +1,7 @@
-"""Promised starts from cycle to cycle: what PodGroups state, and what is to be written and told.
+"""Promised starts from cycle to cycle: what PodGroups state, and what is to be written.
 
 A promise lives with its job, as an annotation of its PodGroup.  Within a process the tables keep
-it; tables that are built anew, after a restart or another leader, begin with what is stated.
+it; new tables, after a restart or a change of the lead, begin with what PodGroups state.
 """
 
 import math
@@ -142,7 +142,7 @@ class _Changes:
         return _Stated(msgspec.structs.replace(new, nodes=nodes), reason, message, is_near)
 
     def _over(self, row: int, told: _Stated) -> _Stated:
-        """Return what is told of a promise that is kept or dropped."""
+        """Return what is said of a promise that is kept or dropped."""
         jobs, now = self._ssn.snapshot.jobs, self._ssn.now
         assert told.reservation is not None  # noqa: S101
         start = told.reservation.seconds
