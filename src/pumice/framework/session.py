@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from pumice.api.decisions import ClaimChoice
+from pumice.api.decisions import ClaimChoice, PromiseChange
 from pumice.api.devices import ClaimReservation
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
@@ -28,6 +28,9 @@ from pumice.framework.session_state import SessionState, StandingWarnings
 from pumice.framework.statement import Statement
 
 _FUTURE: Final = "pumice.framework.future.future"
+_PROMISE_CHANGES: Final = "pumice.framework.future.promise_changes"
+PROMISES: Final = "reservation"
+"""The key in the process memory of promised starts: the name of the plugin that makes them."""
 _OPENED_GATES: Final = "queue gates"
 """The key in the process memory of pods whose gates the last session opened."""
 
@@ -125,6 +128,13 @@ class Session(SessionState):
         """The cluster ahead of now; its module is imported when it is first asked."""
         made: FutureView = import_module(_FUTURE).Future(self, self.now)
         return made
+
+    def promise_changes(self) -> dict[str, PromiseChange]:
+        """Return how promised starts differ from those that pod groups state, at close."""
+        if PROMISES not in self.memory:
+            return {}
+        found: dict[str, PromiseChange] = import_module(_PROMISE_CHANGES).promise_changes(self)
+        return found
 
     def statement(self) -> Statement:
         """Open a statement."""
