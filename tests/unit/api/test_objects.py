@@ -7,6 +7,7 @@ import pytest
 
 from pumice.api import times
 from pumice.api.devices import OLDER_VERSIONS
+from pumice.api.groups import KubePodGroup
 from pumice.api.kinds import BUILT_IN, Kinds, guess_plural, kind_of
 from pumice.api.objects import (
     KINDS,
