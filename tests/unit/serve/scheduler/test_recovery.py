@@ -124,7 +124,7 @@ def test_what_is_decided_is_assumed(scene: Scene) -> None:
     )
     scene.recovery.assume(decided, 0.0)
     assert scene.tables.calls == [
-        ("assume_all", {POD: "n"}, {POD: {"a": "b"}}),
+        ("assume", POD, "n", {"a": "b"}),
         ("assume_claims", POD, (CLAIM,)),
         ("assume_evicted", "ns/q"),
     ]
