@@ -18,6 +18,7 @@ from pumice.core.views import Job
 from pumice.errors import InputError
 from pumice.framework.arguments import Fault, arg
 from pumice.framework.columns import Queues
+from pumice.framework.future.promise_changes import remembered
 from pumice.framework.future.promises import Promise
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Why
 from pumice.framework.plugin_declarations import SimulatorAssumptions
@@ -267,8 +268,7 @@ class Reservation(Plugin, name="reservation"):
 
     @property
     def _memory(self) -> dict[str, Any]:
-        memory: dict[str, Any] = self._ssn.memory.setdefault(self.name, {})
-        return memory
+        return remembered(self._ssn)
 
     def _recall(self) -> None:
         """Take up the promises of earlier cycles; those that cannot be kept are made again."""
@@ -305,8 +305,13 @@ class Reservation(Plugin, name="reservation"):
         }
 
     def _has_room_early(self) -> bool:
-        """Return whether pods ended before they were expected to, or nodes came."""
+        """Return whether pods ended before they were expected to, or nodes came.
+
+        Nobody knows what came between the promises that were read and now: it may be room.
+        """
         ssn, jobs = self._ssn, self._ssn.snapshot.jobs
+        if "ends" not in self._memory:
+            return True
         if (ssn.total > self._memory.get("total", ssn.total)[: len(ssn.total)]).any():
             return True
         for key, (end, count) in self._memory.get("ends", {}).items():
@@ -328,8 +333,8 @@ class Reservation(Plugin, name="reservation"):
             self._memory.update(ends=ends, total=ssn.total)
 
     def changes_at(self, ssn: PluginSession) -> float | None:
-        """Return when the next promised start is due."""
-        if self.mode != "conservative":
+        """Return when the next promised start is due: if it cannot be kept, that is an event."""
+        if self.mode != "conservative" and ssn.started_at is None:
             return None
         starts = (each.start for each in ssn.promises.values())
         return min((start for start in starts if ssn.future.now < start < math.inf), default=None)
