@@ -1,8 +1,7 @@
-"""Compare plugin reservation with the textbooks on a log: ``python -m bench.whole_traces
-LOG [--mode MODE] [--limit N] [--speed X] [--processors N] [--bounds KIND] [--period S]``.
+"""Compare plugin reservation with the textbooks: ``python -m bench.whole_traces LOG [--limit N]``.
 
 LOG is in the Standard Workload Format.  Prints how many jobs start at another second than in the
-textbook's simulation, and the CPU seconds of both; fails if there are any.
+textbooks' simulation, and the CPU seconds of both; fails if there are any.
 """
 
 import argparse

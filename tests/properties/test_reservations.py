@@ -13,6 +13,7 @@ from pumice.api.conf import parse_conf
 from pumice.api.meta import KubeObject
 from pumice.api.objects import PodSpec, from_manifest
 from pumice.api.pods import Toleration
+from pumice.framework.session import PROMISES
 from pumice.framework.session_state import ProcessMemory
 from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine
@@ -119,6 +120,8 @@ class Drawn:
     queue: dict[str, Any] = field(default_factory=dict)
     """Fields of each queue."""
     roles: int = 1
+    widest: int = 6
+    """Pods of a job, at most."""
     marked: bool = False
     """Whether nodes differ, have labels and taints, and pods select and tolerate them."""
 
@@ -128,7 +131,7 @@ CLUSTERS = {
     "sizes": Drawn(),
     "capacity": Drawn("  - name: capacity\n"),
     "capacity with limits": Drawn("  - name: capacity\n", LIMITS),
-    "proportion with limits": Drawn("  - name: proportion\n", LIMITS),
+    "proportion with limits": Drawn("  - name: proportion\n", LIMITS, widest=2),
     "roles": Drawn(roles=3),
     "selectors and taints": Drawn(marked=True, roles=2),
 }
@@ -148,7 +151,7 @@ def drawn_jobs(seed: int, n: int, like: Drawn) -> Workload:
     random = np.random.default_rng(seed)
     jobs = []
     for at, job in enumerate(drawn(seed, n, loose=3)):
-        each = max(1, (1 + job.width % 6) // like.roles)
+        each = max(1, (1 + job.width % like.widest) // like.roles)
         tasks = [
             TaskSpec(pods_of(random, like), each, job.run, f"role-{role}")
             for role in range(like.roles)
@@ -169,9 +172,7 @@ def drawn_nodes(like: Drawn) -> list[KubeObject]:
         cpu, memory, half = sizes[at % len(sizes)]
         marks = taints if like.marked and at == 2 else []
         labels = {"half": half} if half else {}
-        found.append(
-            node(f"node-{at}", cpu=cpu, memory=f"{memory}Gi", labels=labels, taints=marks)
-        )
+        found.append(node(f"node-{at}", cpu=cpu, memory=f"{memory}Gi", labels=labels, taints=marks))
     found += [queue(f"q{at}", **like.queue) for at in range(3)]
     return [*map(from_manifest, found)]
 
@@ -191,7 +192,7 @@ def test_no_job_starts_later_than_it_was_first_promised(mode: str, like: str, se
     first: dict[str, float] = {}
     late: dict[str, tuple[float, float]] = {}
     while engine.step():
-        promised = memory.plugins.get("reservation", {}).get("starts", {})
+        promised = memory.plugins.get(PROMISES, {}).get("starts", {})
         started = {run.key: run.started for run in engine.runs if math.isfinite(run.started)}
         for key in [*first]:
             if key in started:

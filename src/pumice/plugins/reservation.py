@@ -151,18 +151,23 @@ class Reservation(Plugin, name="reservation"):
             return self._behind(line) if line.first else None
         own = line.promises.get(job)
         if own is not None:
-            if own.start <= self._ssn.future.now:
-                self._ssn.future.nominate(job)
-                return None
-            if self._looks:
-                return None
-            first = next((each for row, each in line.promises.items() if row != job), own)
-            return self._would_delay(first, own.end - own.start + self._ssn.future.now)
+            return self._too_early(line, own)
         if not line.refused:
             return None
         demand = self._ssn.future.demand(job)
         count, end, refusal = line.refused.get(demand.kind, _NOT_REFUSED)
         return refusal if demand.count >= count and self._end(job) >= end else None
+
+    def _too_early(self, line: _Line, own: Promise) -> Refusal | None:
+        """Refuse a job before its start; one whose time has come is led to its places."""
+        future = self._ssn.future
+        if own.start <= future.now:
+            future.nominate(own.job)
+            return None
+        if self._looks:
+            return None
+        first = next((each for row, each in line.promises.items() if row != own.job), own)
+        return self._would_delay(first, own.end - own.start + future.now)
 
     def may_start(self, job: Job) -> Verdict:
         """Allow a job to start that delays none of the promised ones."""

@@ -167,7 +167,7 @@ class Future:
         """Look for the first time at which a job finds places when all promises are played."""
         room, step = self._room(), 1
         for _ in range(_MOST_TRIES):
-            if math.isinf(found.start) or not isinstance(self.places([*others, found]), Promise):
+            if math.isinf(found.start) or not isinstance(self._course([*others, found]), Promise):
                 break
             after = found.start
             for _ in range(step):
@@ -183,7 +183,7 @@ class Future:
         short = self._room().short_for(promises)
         if short is not None or self._is_certain(promises):
             return short
-        played = self.places(promises)
+        played = self._course(promises)
         return played if isinstance(played, Promise) else None
 
     def is_short(self, promises: Sequence[Promise]) -> bool:
@@ -200,8 +200,15 @@ class Future:
             zip(rows.tolist(), zip(times.tolist(), counts.tolist(), strict=True), strict=True)
         )
 
-    def places(self, promises: Sequence[Promise]) -> Places | Promise:
-        """Return where promised jobs will be, or one that will find no place.
+    def places(self, promises: Sequence[Promise]) -> dict[int, list[int]] | Promise:
+        """Return on which nodes promised jobs will be, or one that will find no place."""
+        found = self._course(promises)
+        if isinstance(found, Promise):
+            return found
+        return {job: [*places.values()] for job, places in found.items()}
+
+    def _course(self, promises: Sequence[Promise]) -> Places | Promise:
+        """Play a course of events; return where promised jobs are, or one that finds no place.
 
         Room that appears early may lead jobs to places that are worse for others; then those of
         the last time are taken.
