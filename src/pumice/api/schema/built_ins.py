@@ -90,6 +90,23 @@ policy.PodDisruptionBudget kind
   spec policy.PodDisruptionBudgetSpec, status policy.PodDisruptionBudgetStatus
 priority.PriorityClass kind
   value! int32, globalDefault bool, description string, preemptionPolicy *string
+priority.GangSchedulingPolicy
+  minCount! int32
+priority.SchedulingPolicy
+  basic any, gang *priority.GangSchedulingPolicy
+priority.TopologyConstraint
+  key! string
+priority.SchedulingConstraints
+  topology []priority.TopologyConstraint
+priority.PodGroupTemplate
+  name string, schedulingPolicy! priority.SchedulingPolicy, priorityClassName string
+  schedulingConstraints *priority.SchedulingConstraints, priority *int32
+priority.PodGroup kind
+  spec! priority.PodGroupTemplate, status any
+priority.WorkloadSpec
+  controllerRef any, podGroupTemplates! []priority.PodGroupTemplate
+priority.Workload kind
+  spec! priority.WorkloadSpec
 storage.StorageClass kind
   provisioner! string, parameters {}string, reclaimPolicy *string, mountOptions []string
   allowVolumeExpansion *bool, volumeBindingMode *string
