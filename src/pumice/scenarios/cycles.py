@@ -9,7 +9,7 @@ from pumice.api.annotations import EXPECTED
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.cycle_facts import CycleFacts
 from pumice.api.decisions import Decisions
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import KUBE_POD_GROUP, Manifest, kind_of
 from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.errors import ConfError, ManifestError
 from pumice.scenarios.objects import advance, is_job, key_of
@@ -168,4 +168,7 @@ def _first_objects(scenario: Scenario) -> tuple[list[Manifest], dict[str, str]]:
 
 
 def _is_expected(one: Manifest) -> bool:
+    """Return whether a controller has still to make an object, or a group that follows it."""
+    if one["kind"] == "PodGroup":
+        return kind_of(one) == KUBE_POD_GROUP
     return one["kind"] == "Pod" and EXPECTED in (one["metadata"].get("annotations") or ())
