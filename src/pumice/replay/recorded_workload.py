@@ -351,7 +351,7 @@ class _Making:
     ) -> tuple[float, tuple[float, ...]]:
         """Return how long a pod runs if nobody disturbs it, and after each eviction.
 
-        A pod that was evicted begins anew, so that its last part is its run time; if an evicted
+        An evicted pod begins at the beginning, so that its last part is its run time; if an evicted
         part was longer, it must have kept its work, and the run time is the sum.
         """
         cut = [self._length(each) for each in parts if each.is_cut]
@@ -378,7 +378,7 @@ class _Making:
         return part.seconds(self._end) - max(self._start - part.since, 0.0)
 
     def unknown(self) -> Iterator[str]:
-        """Say what the record does not show."""
+        """Yield what the record does not show, in words."""
         usual = f"as stated, else {self.usual:g} s, the median"
         for count, what, words in (
             (self._n_cut, "pod", f"still ran at the end: as long as known, or {usual}"),

@@ -80,12 +80,8 @@ class Engine:
         """The least time between two cycles of which the second follows from the first."""
         self._clock = clock
         self._scheduler = scheduler or simulated_scheduler(conf, seed=seed)
-        self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
-        if _promises_more(conf):
-            waits = self._shortcuts.await_events and not _remembers_victims(conf)
-            self._shortcuts = replace(self._shortcuts, evictions=None, await_events=waits)
-        if workload.changes or (workload.grace and self._shortcuts.evicts):
-            self._shortcuts = self._shortcuts.of_changing_clusters()
+        allowed = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
+        self._shortcuts = _lasting(allowed, conf, workload)
         kept = KeptFits(self.sim_cluster.node_states) if self._shortcuts.keep_fits else None
         self._placing = None if kept is None else kept.placing
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
@@ -348,6 +344,16 @@ class _Alarm(Observer):
         told = [each for each in ssn.plugins if each.simulator and each.simulator.foretold]
         times = [each.changes_at(ssn) for each in told]
         self.at = min((at for at in times if at is not None), default=math.inf)
+
+
+def _lasting(shortcuts: Shortcuts, conf: SchedulerConf, workload: Workload) -> Shortcuts:
+    """Return the shortcuts that hold under a configuration, for a workload."""
+    if _promises_more(conf):
+        waits = shortcuts.await_events and not _remembers_victims(conf)
+        shortcuts = replace(shortcuts, evictions=None, await_events=waits)
+    if workload.changes or (workload.grace and shortcuts.evicts):
+        return shortcuts.of_changing_clusters()
+    return shortcuts
 
 
 def _promises_more(conf: SchedulerConf) -> bool:

@@ -97,7 +97,7 @@ class Execution:
         run.reason = DELETED
 
     def regroup(self, run: JobRun, group: PodGroupSpec) -> None:
-        """Give a job another pod group: queue, priority or size have changed."""
+        """Change the pod group of a job: queue, priority or size have changed."""
         is_fresh = not run.in_tables
         if is_fresh:
             self._waiting_jobs.withdraw(run)

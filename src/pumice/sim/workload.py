@@ -6,6 +6,7 @@ Filled by the readers, read by the engine.  Plain data: nothing here decides or 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace as changed
@@ -14,7 +15,6 @@ from pumice.api.annotations import RUN_SECONDS
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.meta import KubeObject
 from pumice.api.objects import Container, PodGroupSpec, PodSpec, ResourceRequirements
-from pumice.sim.options import Evicted
 
 SCHEDULER_NAME = "volcano"
 
@@ -56,8 +56,8 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False):
     """Who submitted it, if the trace states that."""
     age: float = 0.0
     """Seconds for which it existed before it arrives."""
-    evicted: Evicted | None = None
-    """The fate of its evicted pods, if that is known of it."""
+    evicted: Literal["requeue", "restart", "lose"] | None = None
+    """The fate of its evicted pods, if that is known of it; as ``Evicted`` of the options."""
 
     @property
     def key(self) -> str:
