@@ -156,6 +156,10 @@ class PluginSession(Protocol):
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""
 
+    @property
+    def left_out(self) -> Mask:
+        """Jobs (n,) that wait as in the last cycle; the conditions set on them then stand."""
+
     def mark_unschedulable(self, job: int, reason: str, message: str) -> None:
         """Set the condition Unschedulable on a job."""
 

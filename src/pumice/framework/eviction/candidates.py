@@ -253,24 +253,27 @@ class Candidates:
         Applies the tier rule of the session as a bound: a plugin with nothing to offer on a node
         ends its tier there, and what a tier yields is part of its last plugin's answer.
         """
-        at = np.flatnonzero(scope.members & self._run_still(slice(None)))
-        rows, node = self.rows[at], self.node[at]
+        every = np.flatnonzero(scope.members & self._run_still(slice(None)))
         free = self._snapshot.nodes.future_idle
         n = free.shape[1]
         found = np.asarray((task.need - free < STEP).all(axis=0))
         hooks, name = self._state.hooks, self._hook.__name__
         for tier in hooks.tiers(self._hook):
+            at = offered = every
             open_nodes = np.ones(n, dtype=bool)
-            offered: Mask = np.ones(len(at), dtype=bool)
             for plugin, ask in tier:
-                if name in plugin.judges_alone:
+                rows = self.rows[at]
+                bound = hooks.ask_aside(plugin, Plugin.bound_victims)(name, task, rows)
+                if bound is None and name in plugin.judges_alone:
                     bound = ask(task, rows.tolist())
-                else:
-                    bound = hooks.ask_aside(plugin, Plugin.bound_victims)(name, task, rows)
-                offered = np.ones(len(at), dtype=bool) if bound is None else bound
-                open_nodes &= np.bincount(node[offered], minlength=n) > 0
-            sums = self._sum_up(at[offered])
-            found |= open_nodes & (task.need - free - sums < STEP).all(axis=0)
+                offered = at if bound is None else at[bound]
+                open_nodes &= np.bincount(self.node[offered], minlength=n) > 0
+                at = at[open_nodes[self.node[at]]]
+                if not len(at):
+                    break
+            else:
+                sums = self._sum_up(offered)
+                found |= open_nodes & (task.need - free - sums < STEP).all(axis=0)
         return found
 
 
