@@ -9,15 +9,17 @@ from mkdocs.structure.files import File, Files
 
 ROOT: Final = Path(__file__).parents[1]
 SECTIONS: Final = {
-    "Start": ["demo", "embedded-cluster", "install", "scenarios"],
-    "Ask": ["explain", "codes", "whatif", "lint", "dashboard"],
+    "Start": ["tutorial", "submit", "concepts", "demo", "embedded-cluster"],
+    "Cookbook": ["recipes", "cookbook", "capacity-tree", "victims"],
     "Operate": [
-        *("migrating", "operating", "live", "admission", "queue-gates", "resource-claims"),
-        *("hypernode-discovery", "node-usage", "e2e"),
+        *("install", "migrating", "operating", "upgrade", "runbook", "autoscalers"),
+        *("admission", "queue-gates", "resource-claims", "hypernode-discovery", "node-usage"),
+        *("kubernetes-gangs", "live", "reliability", "threat-model", "e2e"),
     ],
+    "Ask": ["explain", "whatif", "scenarios", "lint", "dashboard", "record"],
     "Research": ["library", "sim", "sweeps"],
     "Extend": ["writing-plugins", "hooks", "architecture", "style", "releasing"],
-    "Reference": ["compat", "performance", "api"],
+    "Reference": ["flags", "metrics", "codes", "compat", "performance", "record-format", "api"],
 }
 """The pages of each part; an unlisted page goes to the reference."""
 FOLDERS: Final = {"Plugins": "plugins", "Actions": "actions", "Decisions": "decisions"}

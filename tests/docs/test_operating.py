@@ -1,54 +1,20 @@
-"""The page on operating agrees with the code: flags, figures, controllers."""
+"""The pages on operating agree with the code: flags, metrics, feature gates, controllers."""
 
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pumice.cli.serve import shown, written_default
-from pumice.metrics import CATALOGUE
 from pumice.serve.controllers import NAMES
-from pumice.serve.options import FEATURE_GATES, FLAGS
+from pumice.serve.options import FEATURE_GATES
+from tools.reference import pages
 
-PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
-
-
-def section(name: Any) -> Any:
-    """Return the rows of the table between two marks, without its head."""
-    found = re.search(rf"<!-- {name} -->\n(.*?)<!-- end -->", PAGE, re.DOTALL)
-    assert found, name
-    rows = [line for line in found[1].splitlines() if line.startswith("|")]
-    return rows[2:]
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "operating.md").read_text()
 
 
-def flag_rows(process: Any) -> Any:
-    """Write the rows of a table of flags."""
-    rows = []
-    for flag in FLAGS[process]:
-        default = written_default(flag)
-        if flag.kind == "gates":
-            default = "see above"
-        meaning = f"no effect: {flag.ignored}" if flag.ignored else flag.help
-        rows.append(f"| `{shown(flag)}` | {f'`{default}`' if default else ''} | {meaning} |")
-    return rows
-
-
-def figure_rows() -> Any:
-    """Write the rows of the table of figures."""
-    return [
-        f"| `{figure.name}` | {figure.kind} | {', '.join(figure.labels)} | {figure.help} |"
-        for figure in CATALOGUE
-    ]
-
-
-@pytest.mark.parametrize("process", ["scheduler", "controllers", "webhooks"])
-def test_the_tables_of_flags_are_those_of_the_code(process: str) -> None:
-    assert section(f"flags {process}") == flag_rows(process)
-
-
-def test_the_table_of_figures_is_that_of_the_code() -> None:
-    assert section("figures") == figure_rows()
+@pytest.mark.parametrize("name", pages())
+def test_a_generated_page_is_up_to_date(name: str) -> None:
+    assert (DOCS / name).read_text() == pages()[name], "run python -m tools.reference"
 
 
 def test_the_feature_gates_are_named_with_their_defaults() -> None:

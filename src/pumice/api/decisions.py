@@ -188,6 +188,15 @@ class JobRecord(msgspec.Struct, frozen=True):
     numbers: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+class PromiseChange(msgspec.Struct, frozen=True):
+    """A start promised to a job that is new, another one, or over, and the event that says so."""
+
+    text: str
+    """Of the annotation ``pumice.dev/reservation`` of its PodGroup; empty: none any more."""
+    reason: str = ""
+    message: str = ""
+
+
 class Decisions(msgspec.Struct):
     """Everything one cycle decided; pods and pod groups are named "namespace/name"."""
 
@@ -219,6 +228,8 @@ class Decisions(msgspec.Struct):
     """Pods whose queue gates are to be removed, in the order in which queues admitted them."""
     pod_groups: dict[str, PodGroupState] = msgspec.field(default_factory=dict)
     """Only pod groups that the session contained."""
+    promises: dict[str, PromiseChange] = msgspec.field(default_factory=dict)
+    """Job to the start it is promised, where its PodGroup does not state it yet."""
     nominated: dict[str, str] = msgspec.field(default_factory=dict)
     """Pod to node whose `status.nominatedNodeName` is to be written."""
     queues: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)

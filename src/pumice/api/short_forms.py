@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from pumice.api.annotations import RUN_SECONDS
 from pumice.api.builders import node, pod, pod_group, priority_class, queue
 from pumice.api.kinds import Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
@@ -42,7 +43,7 @@ _QUEUE_KEYS: Final = (
 )
 WORKLOAD_KEYS: Final = (
     *("name", "namespace", "queue", "count", "pods", "cpu", "memory", "gpu", "gang", "running"),
-    *("node", "priority", "labels", "nodeSelector", "preemptable", "age"),
+    *("node", "priority", "labels", "nodeSelector", "preemptable", "age", "runs"),
 )
 _DEFAULT_QUEUE: Final = "default"
 _ROOT: Final = "root"
@@ -228,6 +229,8 @@ class Workload:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     preemptable: bool | None = None
     age: float | None = None
+    runs: float | None = None
+    """How long its user expects it to run, in seconds."""
 
 
 def workloads_from(path: Path, where: str, given: Any) -> list[Workload]:
@@ -265,6 +268,7 @@ def _workload(path: Path, where: str, item: Any) -> Workload:
         node_selector=_labels(path, f"{where}.nodeSelector", given.get("nodeSelector", {})),
         preemptable=_truth(path, f"{where}.preemptable", given.get("preemptable")),
         age=seconds_from(path, f"{where}.age", given["age"]) if "age" in given else None,
+        runs=seconds_from(path, f"{where}.runs", given["runs"]) if "runs" in given else None,
     )
 
 
@@ -371,12 +375,15 @@ class Making:
                 phase="Running" if nodes else "Pending",
                 min_resources=least,
                 priority_class=kind or None,
+                annotations=None
+                if workload.runs is None
+                else {RUN_SECONDS: f"{workload.runs:.15g}"},
                 created=created,
             )
         )
         selector = {"nodeSelector": dict(workload.node_selector)}
         for i in range(workload.pods):
-            yield self._noted(
+            made = self._noted(
                 pod(
                     f"{name}-{i}",
                     namespace=workload.namespace,
@@ -391,6 +398,9 @@ class Making:
                     spec=selector if workload.node_selector else None,
                 )
             )
+            if i < len(nodes):
+                made["status"]["startTime"] = created
+            yield made
 
     def _places(self, workload: Workload) -> list[str]:
         places = self._room.take(workload)

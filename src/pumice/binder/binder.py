@@ -12,8 +12,8 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 
 from pumice import logs
-from pumice.api.annotations import GROUP_NAME, QUEUE_GATE, WAITING_CAUSE, WAITING_WHY
-from pumice.api.decisions import Decisions, PodGroupState
+from pumice.api.annotations import GROUP_NAME, QUEUE_GATE, RESERVATION, WAITING_CAUSE, WAITING_WHY
+from pumice.api.decisions import Decisions, PodGroupState, PromiseChange
 from pumice.api.devices import ClaimReservation
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
 from pumice.api.kinds import CONFIG_MAP, POD_GROUP, QUEUE, Manifest
@@ -44,7 +44,13 @@ from pumice.errors import (
     UnavailableError,
 )
 
-_STATUS_OF: Final = {"pod status": "Pod", "gate": "Pod", "group": POD_GROUP, "queue": QUEUE}
+_STATUS_OF: Final = {
+    "pod status": "Pod",
+    "gate": "Pod",
+    "group": POD_GROUP,
+    "promise": POD_GROUP,
+    "queue": QUEUE,
+}
 _PRUNED_EACH: Final = 64  # cycles
 _log = logs.get("binder")
 
@@ -127,6 +133,8 @@ class Binder:
             self._remove_gate(pod)
         for group, state in decisions.pod_groups.items():
             self._write_group(group, state)
+        for group, change in decisions.promises.items():
+            self._write_promise(group, change)
         for queue, amounts in decisions.queues.items():
             self._write_queue(queue, amounts)
         self._write_pod_statuses(decisions)
@@ -273,6 +281,15 @@ class Binder:
             patch = group_patch(known, status, annotations)
             self._patch("group", POD_GROUP, group, known, patch)
             self.written_groups[group] = status, annotations
+
+    def _write_promise(self, group: str, change: PromiseChange) -> None:
+        known = self._known(POD_GROUP, group)
+        if not isinstance(known, PodGroup):
+            return
+        if self._statuses.begin("promise", group, known, change):
+            patch = {"metadata": {"annotations": {RESERVATION: change.text or None}}}
+            self._patch("promise", POD_GROUP, group, known, patch)
+            self._events.promised(known, change)
 
     def write_cause(self, group: str, code: str, text: str, *, is_new: bool = True) -> None:
         """Write on a pod group why its job waits, recorded if ``is_new``; no code: no more."""

@@ -8,7 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-from pumice.api.decisions import CLUSTER, RESOURCE_QUOTA, JobRecord, PodGroupState, Short, short_of
+from pumice.api.decisions import (
+    CLUSTER,
+    RESOURCE_QUOTA,
+    JobRecord,
+    PodGroupState,
+    PromiseChange,
+    Short,
+    short_of,
+)
 from pumice.api.groups import PodGroup
 from pumice.api.meta import KubeObject
 from pumice.api.pods import Pod
@@ -74,6 +82,11 @@ class EventRecorder:
         Normal, as it comes beside Volcano's own warning: alerts on warnings count what they did.
         """
         self._record(group, "Normal", code, text)
+
+    def promised(self, group: PodGroup, change: PromiseChange) -> None:
+        """Record that a promised start is made, moved, kept or dropped."""
+        if change.reason:
+            self._record_once(group, "promise", ("Normal", change.reason, change.message))
 
     def refused(self, group: PodGroup, record: JobRecord | None) -> None:
         """Record which resources keep a group from being admitted."""

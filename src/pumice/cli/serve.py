@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from pumice import __version__
+from pumice.api.duration import duration_text
 from pumice.cli.terminal import echo, echo_lines
 from pumice.serve.options import FLAGS, Flag, ProcessOptions, read_options
 
@@ -97,7 +98,7 @@ def written_default(flag: Flag) -> str:
     if flag.kind == "bool":
         return str(value).lower()
     if flag.kind == "duration":
-        return f"{value:g}s"
+        return duration_text(round(value * 10**9)).replace("m0s", "m").replace("h0m", "h")
     if flag.kind == "gates":
         return ", ".join(f"{name}={str(on).lower()}" for name, on in value.items())
     if flag.kind in ("array", "slice"):

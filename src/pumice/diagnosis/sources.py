@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
+from pumice.api.kinds import CONFIG_MAP, JOB, KUBE_POD_GROUP, SCHEDULER_NAME, Manifest
 from pumice.api.manifests import Document, Pack, load_documents, load_packs, object_lines, unpacked
 from pumice.api.named_files import is_snapshot, named_conf, named_manifests, read_conf_file
 from pumice.api.nodes import Node
@@ -38,6 +38,7 @@ from pumice.errors import (
     Words,
 )
 from pumice.record.history import History
+from pumice.record.named_records import read_named_records
 from pumice.record.segments import is_record
 from pumice.scheduler import Scheduler
 
@@ -91,7 +92,7 @@ def read_cluster(cluster: ReadableCluster) -> Reading:
     for version, kind in KINDS:
         group, slash, _ = version.partition("/")
         name = f"{kind}.{group}" if slash else kind
-        if name != CONFIG_MAP:
+        if name not in (CONFIG_MAP, KUBE_POD_GROUP):  # whose pods have a group that follows it
             reading.objects += _listed(cluster, name, reading.hidden)
     reading.jobs = _listed(cluster, JOB, reading.hidden)
     for namespace in sorted(lacking_pods(reading.objects)):
@@ -318,12 +319,18 @@ def _take_objects(pile: ObjectStore, content: dict[str, Any], file: Path | None)
                 _take_scenario(pile, dict(root.content), path.parent / str(name))
                 continue
             for document in root.pack().documents():
-                pile.take(document.content, document.source)
+                pile.apply(document.content, document.source)
 
 
 def _take_scenario(pile: ObjectStore, content: dict[str, Any], file: Path | None) -> None:
     """Take a scenario or a saved snapshot; ``file`` is None for a text."""
     path = file or _NO_FILE
+    records: list[dict[str, Any]] = []
+    if file is not None and content.get("objectsFrom"):
+        records, rest = read_named_records(path, content)
+        content = dict(rest)
+    for one in records:
+        _take_scenario(pile, one, None)
     _take_objects(pile, content, file)
     if "confFrom" in content:
         pile.conf = named_conf(file, str(content["confFrom"]))

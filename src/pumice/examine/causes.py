@@ -94,8 +94,11 @@ class Examination:
         echoes = [each for each in others if each.numbers.get("wholeCluster") and self.nodes]
         others = [each for each in others if each not in echoes]
         echoes = [each for each in echoes if each.code is Cause.NOT_ADMITTED]
+        # but a gang larger than the cluster is refused when the nodes are empty, too
+        too_large = [e for e in echoes if e.numbers["request"] > e.numbers["limit"]]
+        echoes = [each for each in echoes if each not in too_large]
         lasting, now = (self.nodes, []) if self.holds_when_empty else ([], self.nodes)
-        return [*closed, *lasting, *others, *now, *echoes]
+        return [*closed, *lasting, *too_large, *others, *now, *echoes]
 
     def _follows(self, finding: Finding) -> bool:
         """Return whether limits of zero follow from resources that no node has at all."""

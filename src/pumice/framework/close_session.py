@@ -63,6 +63,7 @@ def close_session(ssn: Session, *, only_changes: bool = False, statuses: bool = 
     if statuses:
         decisions.queues = _queue_amounts(ssn)
         decisions.waiting_pods = waiting_pods(ssn, only_changes=only_changes)
+        decisions.promises = ssn.promise_changes()
     decisions.failures = ssn.failures.lines()
     decisions.failed_for = _failed_for(ssn)
     return decisions

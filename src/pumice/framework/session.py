@@ -1,5 +1,6 @@
 """One scheduling cycle: its state, its input, and what plugins see and leave in it."""
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
@@ -8,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from pumice.api.decisions import ClaimChoice
+from pumice.api.decisions import ClaimChoice, PromiseChange
 from pumice.api.devices import ClaimReservation
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
@@ -28,6 +29,9 @@ from pumice.framework.session_state import SessionState, StandingWarnings
 from pumice.framework.statement import Statement
 
 _FUTURE: Final = "pumice.framework.future.future"
+_PROMISE_CHANGES: Final = "pumice.framework.future.promise_changes"
+PROMISES: Final = "reservation"
+"""The key in the process memory of promised starts: the name of the plugin that makes them."""
 _OPENED_GATES: Final = "queue gates"
 """The key in the process memory of pods whose gates the last session opened."""
 
@@ -127,6 +131,27 @@ class Session(SessionState):
         """The cluster ahead of now; its module is imported when it is first asked."""
         made: FutureView = import_module(_FUTURE).Future(self, self.now)
         return made
+
+    @cached_property
+    def promised_places(self) -> dict[int, list[int]]:
+        """Job (row) to the nodes of its pods by the plan, where it is promised a start; at close.
+
+        Jobs behind one that would find no place are not among them.
+        """
+        known = [each for each in self.promises.values() if math.isfinite(each.start)]
+        while known:
+            found = self.future.places(known)
+            if not isinstance(found, Promise):
+                return found
+            known = [each for each in known if each.start < found.start]
+        return {}
+
+    def promise_changes(self) -> dict[str, PromiseChange]:
+        """Return how promised starts differ from those that pod groups state, at close."""
+        if PROMISES not in self.memory:
+            return {}
+        found: dict[str, PromiseChange] = import_module(_PROMISE_CHANGES).promise_changes(self)
+        return found
 
     def statement(self) -> Statement:
         """Open a statement."""

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME, QUEUE_GATE
+from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME, QUEUE_GATE, RESERVATION
 from pumice.api.cloning import clone
-from pumice.api.decisions import ClaimChoice, Decisions, PodGroupState
+from pumice.api.decisions import ClaimChoice, Decisions
 from pumice.api.kinds import CLAIM, JOB, VOLUME, Manifest, kind_of
 from pumice.api.objects import from_manifest
 from pumice.api.patterns import occurs_in
@@ -67,6 +67,17 @@ def group_of(pod: Mapping[str, Any]) -> str | None:
     return f"{pod['metadata'].get('namespace') or 'default'}/{name}" if name else None
 
 
+def groups_by_job(objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Map Volcano jobs to their pod groups, whose names nobody chooses."""
+    return {
+        f"{group['metadata'].get('namespace') or 'default'}/{owner.get('name')}": key_of(group)
+        for group in objects
+        if group["kind"] == "PodGroup"
+        for owner in group["metadata"].get("ownerReferences") or ()
+        if owner.get("kind") == "Job"
+    }
+
+
 def groups_by_pod(objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Map every pod that has a group to that group."""
     pods = (manifest for manifest in objects if manifest["kind"] == "Pod")
@@ -94,8 +105,8 @@ def advance(
                 after.append(_made_again(manifest))
         elif manifest["kind"] == "ResourceClaim":
             after.append(_next_claim(manifest, decisions, users))
-        elif manifest["kind"] == "PodGroup" and key_of(manifest) in decisions.pod_groups:
-            after.append(_next_group(manifest, decisions.pod_groups[key_of(manifest)]))
+        elif manifest["kind"] == "PodGroup":
+            after.append(_next_group(manifest, decisions))
         else:
             after.append(manifest)
     return after
@@ -161,7 +172,13 @@ def _annotated(metadata: Manifest, annotations: Mapping[str, str] | None) -> Man
     return {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}
 
 
-def _next_group(group: Manifest, state: PodGroupState) -> Manifest:
+def _next_group(group: Manifest, decisions: Decisions) -> Manifest:
+    key, metadata = key_of(group), group["metadata"]
+    change, state = decisions.promises.get(key), decisions.pod_groups.get(key)
+    if change is not None:
+        metadata = _annotated(metadata, {RESERVATION: change.text})
+    if state is None:
+        return {**group, "metadata": metadata}
     status = {
         **(group.get("status") or {}),
         "phase": state.phase,
@@ -170,13 +187,8 @@ def _next_group(group: Manifest, state: PodGroupState) -> Manifest:
         "succeeded": state.succeeded,
         "failed": state.failed,
     }
-    metadata = group["metadata"]
     if state.hyper_node:
-        annotations = {
-            **(metadata.get("annotations") or {}),
-            ALLOCATED_HYPER_NODE: state.hyper_node,
-        }
-        metadata = {**metadata, "annotations": annotations}
+        metadata = _annotated(metadata, {ALLOCATED_HYPER_NODE: state.hyper_node})
     return {**group, "metadata": metadata, "status": status}
 
 

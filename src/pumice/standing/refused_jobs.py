@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 _HARMLESS: Final = frozenset({"enqueue", "backfill"})
 """Actions whose moves change nothing for jobs that were admitted and ask for something."""
 _KNOWN: Final = frozenset({"allocate", "preempt", "reclaim", *_HARMLESS})
+_BY_PLACE: Final = (Plugin.may_try, Plugin.may_start, Plugin.on_blocked)
+"""Hooks whose answers depend on the jobs ahead: with one of them all jobs are tried."""
 _MOVES: Final = frozenset({"task", "idle"})
 """Numbers of a record that differ between equal jobs, or with the room that is left."""
 
@@ -407,6 +409,7 @@ def _is_valid(last: _Last, ssn: Session) -> bool:
         and ssn.considered is None
         and not ssn.records.watched
         and _KNOWN.issuperset(ssn.actions)
+        and not any(map(ssn.hooks.tiers, _BY_PLACE))
     )
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 from pumice.api.decisions import Decisions
 from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
+from pumice.framework.future.promises import Promise
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.job_records import Records
 from pumice.framework.plugin import Plugin, implements
@@ -36,6 +37,7 @@ class _Outcome(NamedTuple):
     unschedulable: set[int]
     scheduled: Mask
     conditions: dict[int, tuple[str, str, str, str]]
+    promises: dict[int, Promise]
 
 
 class StandingCycle:
@@ -65,7 +67,7 @@ class StandingCycle:
             return None
         ssn.records, ssn.job_memory = last.records, last.memory
         ssn.records.compare = ssn.refusal_numbers
-        ssn.unschedulable, ssn.scheduled, ssn.conditions = last[-3:]
+        ssn.unschedulable, ssn.scheduled, ssn.conditions, ssn.promises = last[-4:]
         return _copy(last.decisions)
 
     @staticmethod
@@ -99,6 +101,7 @@ class StandingCycle:
                 ssn.unschedulable,
                 ssn.scheduled,
                 ssn.conditions,
+                ssn.promises,
             )
 
     def _moved(self, ssn: Session) -> bool:

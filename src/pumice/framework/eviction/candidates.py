@@ -251,14 +251,17 @@ class Candidates:
         """Mark nodes where plugins could name victims that make room for a task (N,).
 
         Applies the tier rule of the session as a bound: a plugin with nothing to offer on a node
-        ends its tier there, and what a tier yields is part of its last plugin's answer.
+        ends its tier there, and what a tier yields is part of its last plugin's answer, or of all
+        answers if it is strict.
         """
         every = np.flatnonzero(scope.members & self._run_still(slice(None)))
         free = self._snapshot.nodes.future_idle
         n = free.shape[1]
         found = np.asarray((task.need - free < STEP).all(axis=0))
         hooks, name = self._state.hooks, self._hook.__name__
-        for tier in hooks.tiers(self._hook):
+        tiers, ends_strictly = hooks.tiers(self._hook), hooks.ends_strictly(self._hook)
+        for tier in tiers:
+            is_strict = ends_strictly and tier is tiers[-1]
             at = offered = every
             open_nodes = np.ones(n, dtype=bool)
             for plugin, ask in tier:
@@ -268,6 +271,7 @@ class Candidates:
                     bound = ask(task, rows.tolist())
                 offered = at if bound is None else at[bound]
                 open_nodes &= np.bincount(self.node[offered], minlength=n) > 0
+                at = offered if is_strict else at
                 at = at[open_nodes[self.node[at]]]
                 if not len(at):
                     break
