@@ -60,7 +60,7 @@ class _Outcome(NamedTuple):
         )
 
     def sounds_like(self, other: "_Outcome") -> bool:
-        """Return whether its pod group and pods are told the same."""
+        """Return whether the conditions of its pod group and pods are the same."""
         return (
             self.no_fit == other.no_fit
             and self.failed_roles == other.failed_roles
@@ -222,7 +222,7 @@ class RefusedJobs:
         return all(map(room.stays, self._groups))
 
     def _follow(self, ssn: Session) -> bool:
-        """Let each job follow the first of its group; False if that one was not just refused."""
+        """Record for each job how the first of its group was refused; False if that one was not."""
         for group in self._groups:
             if not group.tried:
                 continue
