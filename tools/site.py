@@ -14,7 +14,7 @@ SECTIONS: Final = {
     "Operate": [
         *("install", "migrating", "operating", "upgrade", "runbook", "autoscalers"),
         *("admission", "queue-gates", "resource-claims", "hypernode-discovery", "node-usage"),
-        *("live", "reliability", "threat-model", "e2e"),
+        *("kubernetes-gangs", "live", "reliability", "threat-model", "e2e"),
     ],
     "Ask": ["explain", "whatif", "scenarios", "lint", "dashboard", "record"],
     "Research": ["library", "sim", "sweeps"],
