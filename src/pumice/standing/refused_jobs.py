@@ -236,7 +236,6 @@ class RefusedJobs:
 
     def hold(self, ssn: Session) -> bool:
         """Return whether all that were left out are refused once all actions are over."""
-        ssn.considered = None if self._groups else ssn.considered
         holds = self._follow(ssn)
         if self._is_check:
             if holds:
@@ -244,6 +243,8 @@ class RefusedJobs:
             self._groups = []
             return True
         ssn.left_out[[group.first for group in self._groups if group.tried]] = False
+        if self._groups:
+            ssn.considered = ~ssn.left_out
         return holds
 
     def _compare(self, ssn: Session, is_right: Callable[[Session, int, _Group], bool]) -> None:
