@@ -133,9 +133,11 @@ class RefusedJobs:
 
         With ``try_all``, and once a minute, they are tried all the same, and compared.
         """
+        self._groups, self._has_moved, self._is_check = [], False, False
+        if ssn.records.watched:  # all are tried, and what is known stays known
+            return
         touched, ssn.snapshot.touched_jobs = ssn.snapshot.touched_jobs, set()
         last, self._last = self._last, None
-        self._groups, self._has_moved, self._is_check = [], False, False
         if last is None or NOWHERE in touched or not _is_valid(last, ssn):
             self._checked_at = ssn.now
             return
@@ -408,7 +410,6 @@ def _is_valid(last: _Last, ssn: Session) -> bool:
         last.snapshot is ssn.snapshot
         and last.size == _size(ssn)
         and ssn.considered is None
-        and not ssn.records.watched
         and _KNOWN.issuperset(ssn.actions)
         and not any(map(ssn.hooks.tiers, _BY_PLACE))
     )
