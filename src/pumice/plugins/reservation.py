@@ -16,10 +16,11 @@ from pumice.core.status import ALLOCATED_CLASS, PENDING, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
 from pumice.errors import InputError
-from pumice.framework.arguments import Fault, arg
+from pumice.framework.arguments import Duration, Fault, arg
 from pumice.framework.columns import Queues
 from pumice.framework.future.promise_changes import remembered
 from pumice.framework.future.promises import Promise
+from pumice.framework.future.walltimes import overdue_pods
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Why
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
@@ -74,6 +75,28 @@ class Reservation(Plugin, name="reservation"):
         "reservation.unknownEnds",
         default=NEVER,
         doc="when jobs end that state no run time: `never`, or so long after their start",
+    )
+    min_priority: int = arg(
+        "reservation.minPriority",
+        default=-(2**31),
+        doc="others are held back only for jobs of at least this priority",
+    )
+    max_hold: Duration = arg(
+        "reservation.maxHold",
+        default=Duration(0.0),
+        minimum=0.0,
+        doc="others are held back for a job from so long before its start on; 0: from the first",
+    )
+    suffices_within: Duration = arg(
+        "reservation.sufficesWithin",
+        default=Duration(0.0),
+        minimum=0.0,
+        doc="nobody is evicted for a job that is promised a start within this time",
+    )
+    enforce_walltime: bool = arg(
+        "reservation.enforceWalltime",
+        default=False,
+        doc="evict pods that run longer than their bound; needs the action `shuffle`",
     )
 
     def faults(self) -> Iterable[Fault]:
@@ -148,7 +171,9 @@ class Reservation(Plugin, name="reservation"):
         if not self._waits[job]:
             return None
         if self.mode == "strict":
-            return self._behind(line) if line.first else None
+            return (
+                self._behind(line) if line.first and self._holding(line.promises.values()) else None
+            )
         own = line.promises.get(job)
         if own is not None:
             return self._too_early(line, own)
@@ -175,7 +200,7 @@ class Reservation(Plugin, name="reservation"):
         refusal = self._known_refusal(line, job.row)
         if refusal is not None:
             return refusal
-        others, end = self._others(line, job.row), self._end(job.row)
+        others, end = self._holding(self._others(line, job.row)), self._end(job.row)
         near = any(each.start < end for each in others)
         delayed = future.first_delayed(others) if near else None
         if delayed is None:
@@ -190,7 +215,7 @@ class Reservation(Plugin, name="reservation"):
         """Promise a start to a job that found no room, as far as the depth allows."""
         self._tried.add(job.row)
         self._ssn.journal.tick()  # the next one of its queue may be far behind jobs of others
-        if not self._waits[job.row] or job.waiting:
+        if not self._waits[job.row] or job.waiting or job.priority < self.min_priority:
             return
         line = self._line(job.queue)
         line.first = line.first or job.key
@@ -231,6 +256,24 @@ class Reservation(Plugin, name="reservation"):
             rows = [row for row in rows if not self._is_before(job, row)]
         still = _lacking(self._ssn)[rows] if rows else ()
         return [line.promises[row] for row, lacks in zip(rows, still, strict=True) if lacks]
+
+    def _holding(self, promises: Iterable[Promise]) -> list[Promise]:
+        """Return the promises for which others are held back already."""
+        last = self._ssn.future.now + (self.max_hold or math.inf)
+        return [each for each in promises if each.start <= last]
+
+    # Who is evicted
+
+    def job_starving(self, job: Job) -> bool:
+        """Refuse to evict others for a job that is promised a start within the stated time."""
+        own = self._line(job.queue).promises.get(job.row)
+        soon = self._ssn.future.now + self.suffices_within
+        is_soon = self.suffices_within > 0 and own is not None and own.start <= soon
+        return job.ready + job.waiting < len(job.tasks) and not is_soon
+
+    def victims(self, running: list[int]) -> list[int]:
+        """Name the pods that run longer than their bound, if that is enforced."""
+        return overdue_pods(self._ssn, running) if self.enforce_walltime else []
 
     def _still_waits(self, job: int) -> bool:
         view = self._ssn.job(job)
@@ -341,10 +384,13 @@ class Reservation(Plugin, name="reservation"):
 
     def changes_at(self, ssn: PluginSession) -> float | None:
         """Return when the next promised start is due: if it cannot be kept, that is an event."""
-        if self.mode != "conservative" and ssn.started_at is None:
-            return None
-        starts = (each.start for each in ssn.promises.values())
-        return min((start for start in starts if ssn.future.now < start < math.inf), default=None)
+        now, times = ssn.future.now, [math.inf]
+        if self.mode == "conservative" or ssn.started_at is not None:
+            times += [each.start for each in ssn.promises.values()]
+        if self.enforce_walltime:
+            times += [end for end, _ in ssn.future.ends_of_jobs().values()]
+        soonest = min(at for at in times if at > now)
+        return None if math.isinf(soonest) else soonest
 
 
 def _waiting(ssn: PluginSession) -> Mask:
