@@ -1,6 +1,7 @@
 """When the pods that hold nodes end: the run times of their jobs, as columns."""
 
 import math
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ class RunTimes:
         self._snapshot = snapshot
         self._seen: dict[int, tuple[Any, ...]] = {}
         self._seconds = np.full(0, np.nan)
+        self.learned: Callable[[int], float | None] | None = None
+        """Returns how long jobs (rows) run that state nothing; None: nobody knows."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "RunTimes":
@@ -76,6 +79,8 @@ class RunTimes:
         else:
             self._seen.pop(job, None)  # its pods may state more once they are there
         seconds = run_time(places, deadline).longest
+        if seconds is None and self.learned is not None and jobs.tasks[job]:
+            seconds = self.learned(job)
         self._seconds[job] = math.nan if seconds is None else seconds
 
 
@@ -114,3 +119,26 @@ class RunEnds:
     def freed(self) -> Column:
         """The amounts of each (R, n)."""
         return self._snapshot.requests(self.rows)
+
+
+def overdue_pods(snapshot: Snapshot, running: Iterable[int], now: float) -> list[int]:
+    """Return those of the running pods (rows) that have outlived their bound.
+
+    An estimate is no bound: who states only that is not among them.
+    """
+    tasks, jobs, queues = snapshot.tasks, snapshot.jobs, snapshot.queues
+    bounds: dict[int, float | None] = {}
+    late = []
+    for row in running:
+        job = int(tasks.job[row])
+        if job not in bounds:
+            pod: Any = tasks.pods[row]
+            queue = int(jobs.queue[job])
+            objects: list[Any] = [pod, jobs.groups[job]]
+            objects += [] if queue == NOWHERE else [queues.objects[queue]]
+            places = [each.metadata.annotations for each in objects if each is not None]
+            bounds[job] = run_time(places, pod.spec.active_deadline_seconds).bound
+        bound, begun = bounds[job], tasks.started[row]
+        if bound is not None and begun + bound <= now:
+            late.append(row)
+    return late

@@ -20,10 +20,11 @@ from pumice.framework.arguments import Duration, Fault, arg
 from pumice.framework.columns import Queues
 from pumice.framework.future.promise_changes import remembered
 from pumice.framework.future.promises import Promise
-from pumice.framework.future.walltimes import overdue_pods
+from pumice.framework.future.run_ends import RunTimes, overdue_pods
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Why
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
+from pumice.plugins.reservation.run_history import HISTORY, RunHistory, kind_of
 
 MODES: Final = ("strict", "easy", "conservative")
 SCOPES: Final = ("cluster", "queue", "subtree")
@@ -76,6 +77,23 @@ class Reservation(Plugin, name="reservation"):
         default=NEVER,
         doc="when jobs end that state no run time: `never`, or so long after their start",
     )
+    learn: bool = arg(
+        "reservation.learn",
+        default=False,
+        doc="learn how long jobs run that state nothing from equal ones that ended",
+    )
+    learn_quantile: float = arg(
+        "reservation.learnQuantile",
+        default=0.95,
+        above=0,
+        maximum=1.0,
+        doc="part of the ended jobs that ran no longer than what is expected of the next ones",
+    )
+    config_map: str = arg(
+        "reservation.configMap",
+        default="volcano-system/pumice-run-times",
+        doc="namespace and name of the ConfigMap with what was learned",
+    )
     min_priority: int = arg(
         "reservation.minPriority",
         default=-(2**31),
@@ -104,6 +122,13 @@ class Reservation(Plugin, name="reservation"):
         if self._unknown_s is None:
             wanted = "never, or a duration such as 1h30m"
             yield Fault("reservation.unknownEnds", wanted, self.unknown_ends)
+        if self.config_map.count("/") != 1 or not all(self.config_map.split("/")):
+            wanted = "a namespace, a slash and a name"
+            yield Fault("reservation.configMap", wanted, self.config_map)
+
+    def config_maps(self) -> Iterable[str]:
+        """Return the ConfigMap with what was learned."""
+        return [self.config_map] if self.learn and self.config_map.count("/") == 1 else []
 
     @cached_property
     def _unknown_s(self) -> float | None:
@@ -119,6 +144,7 @@ class Reservation(Plugin, name="reservation"):
         self._ssn = ssn
         self._depth = self.depth or _DEPTHS[self.mode]
         ssn.future.unknown_s = math.inf if self._unknown_s is None else self._unknown_s
+        RunTimes.of(ssn.snapshot).learned = self._learned if self.learn else None
         self._lines: dict[int, _Line] = {}
         self._tried: set[int] = set()
         self._ranks: dict[int, list[tuple[int, int]]] | None = None
@@ -126,6 +152,17 @@ class Reservation(Plugin, name="reservation"):
         self._looks = True
         """Whether jobs that have a promise are looked at again."""
         self._is_open = False
+
+    @property
+    def _history(self) -> RunHistory:
+        known = self._memory
+        if HISTORY not in known:
+            known[HISTORY] = RunHistory.read(self._ssn.snapshot, self.config_map)
+        found: RunHistory = known[HISTORY]
+        return found
+
+    def _learned(self, job: int) -> float | None:
+        return self._history.expected(kind_of(self._ssn.snapshot, job), self.learn_quantile)
 
     # Who goes first
 
@@ -273,7 +310,11 @@ class Reservation(Plugin, name="reservation"):
 
     def victims(self, running: list[int]) -> list[int]:
         """Name the pods that run longer than their bound, if that is enforced."""
-        return overdue_pods(self._ssn, running) if self.enforce_walltime else []
+        return (
+            overdue_pods(self._ssn.snapshot, running, self._ssn.now)
+            if self.enforce_walltime
+            else []
+        )
 
     def _still_waits(self, job: int) -> bool:
         view = self._ssn.job(job)
@@ -371,6 +412,9 @@ class Reservation(Plugin, name="reservation"):
     def on_close(self, ssn: PluginSession) -> None:
         """Remember what is promised, and when the jobs that run are expected to end."""
         self._line(NOWHERE)  # also if no job had a turn
+        if self.learn:
+            self._history.observe(ssn, self.learn_quantile)
+            self._history.store(ssn, self.config_map)
         kept = [each for line in self._lines.values() for each in self._others(line)]
         ssn.promises.update((each.job, each) for each in kept)
         starts = {each.key: float(each.start) for each in kept if math.isfinite(each.start)}
