@@ -65,11 +65,10 @@ def scheduler_of(scenario: Scenario, make_scheduler: SchedulerFactory) -> CycleS
     Raises:
         ConfError: The configuration of the scenario cannot be used.
     """
-    conf = _parsed(scenario.conf, source=scenario.conf_source)
-    conf = replace(conf, queue_gates=scenario.queue_gates)
     try:
+        conf = replace(_parsed(scenario.conf, source=""), queue_gates=scenario.queue_gates)
         return make_scheduler(conf, scenario.seed)
-    except ConfError as error:  # it knows the plugins, but not where the text is from
+    except ConfError as error:  # it knows the text and the plugins, but not where the text is from
         error.file = error.file or scenario.conf_source
         raise
 

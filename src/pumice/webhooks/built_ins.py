@@ -192,8 +192,8 @@ def _template_labels(spec: Struct, path: Path, _: Any) -> Iterator[FieldError]:
 
 
 def _restart_policy(given: Struct, _path: Path, _: Any) -> Iterator[FieldError]:
-    spec = (given.get("spec") or {}).get("template") or {}
-    policy = (spec.get("spec") or {}).get("restartPolicy") if isinstance(spec, dict) else None
+    template = (given.get("spec") or {}).get("template") or {}
+    policy = (template.get("spec") or {}).get("restartPolicy")
     if policy not in ("OnFailure", "Never"):
         path = ("spec", "template", "spec", "restartPolicy")
         text = 'valid values: "OnFailure", "Never"'
