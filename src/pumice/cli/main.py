@@ -56,6 +56,7 @@ COMMANDS = {
     "replay": LazyCommand("replay:replay", "Decide a recorded past again, and compare."),
     "run": LazyCommand("run:run", "Run one scenario and print its decisions."),
     "sim": LazyCommand("sim:sim", "Run a workload on a virtual clock, with a report."),
+    "schema": LazyCommand("schema:schema", "Print JSON schemas of files, for editors."),
     "serve": LazyCommand("serve:serve", "Run on a real cluster, as processes."),
     "snapshot": LazyCommand("snapshot:snapshot", "Save, show and compare clusters."),
     "sweep": LazyCommand("sweep:sweep", "Simulate a grid, in one table."),

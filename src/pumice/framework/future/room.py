@@ -1,5 +1,6 @@
 """Room over time: what pods leave when they end, less what is promised by then."""
 
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 
@@ -47,10 +48,18 @@ class Room:
         starts = np.flatnonzero(free_until >= points + seconds)
         return float(points[starts[0]]) if len(starts) else np.inf
 
+    def window(self, demand: Demand, promises: Sequence[Promise]) -> "Window":
+        """Return the room for plain pods from now on, beside promises to pods of their kind."""
+        taken = _Taken(promises)
+        points = self._points(taken, self._ends.now)
+        slots = self._slots_at(demand, points)
+        return Window(points, slots - taken.pods(demand, points), float(slots[0]))
+
     def next_after(self, moment: float, promises: Sequence[Promise]) -> float:
         """Return the next time at which room appears; infinite if none does."""
         points = self._points(_Taken(promises), moment)
-        return float(points[1]) if len(points) > 1 else np.inf
+        later = points[np.searchsorted(points, moment, side="right") :]
+        return float(later[0]) if len(later) else np.inf
 
     def short_for(self, promises: Sequence[Promise]) -> Promise | None:
         """Return the first promise that cannot be kept any more for want of room."""
@@ -75,9 +84,12 @@ class Room:
         return next(active, promises[0])
 
     def _points(self, taken: "_Taken", after: float) -> Column:
-        """Return the times from ``after`` on at which room changes, in order."""
-        times = np.concatenate([[after], self._times, taken.starts, taken.ends])
-        return np.unique(times[(times >= after) & (times < np.inf)])
+        """Return the times from ``after`` on at which room changes, in order; some twice."""
+        more = np.concatenate([[after], taken.starts, taken.ends])
+        more = np.sort(more[(more >= after) & (more < np.inf)])
+        times = self._times[np.searchsorted(self._times, after) :]
+        points: Column = np.insert(times, np.searchsorted(times, more), more)
+        return points
 
     def _slots_at(self, demand: Demand, points: Column) -> Column:
         """Return for how many pods of a kind nodes have room at some times."""
@@ -130,6 +142,26 @@ def _pods(idle: Column, need: Column) -> Column:
     if not len(need):
         return np.full(idle.shape[1], np.inf)
     return np.maximum(np.ceil((idle + STEP) / need).min(axis=0) - 1, 0)
+
+
+class Window:
+    """How many pods of a kind may start now and run until some time."""
+
+    def __init__(self, points: Column, left: Column, now: float) -> None:
+        self._points: list[float] = points.tolist()
+        self._least: list[float] = np.minimum.accumulate(left).tolist()
+        self._now = now
+        """How many find room now, promises aside."""
+
+    def short(self, count: int, end: float) -> float | None:
+        """Return when so many would leave others too little; None if they would not.
+
+        Those that find no room now leave others all they have.
+        """
+        least = self._least[max(bisect_left(self._points, end) - 1, 0)]
+        if count <= least or count > self._now or end <= self._points[0]:
+            return None
+        return next(at for at, n in zip(self._points, self._least, strict=True) if n < count)
 
 
 class _Taken:

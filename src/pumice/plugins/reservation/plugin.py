@@ -19,7 +19,7 @@ from pumice.errors import InputError
 from pumice.framework.arguments import Duration, Fault, arg
 from pumice.framework.columns import Queues
 from pumice.framework.future.promise_changes import remembered
-from pumice.framework.future.promises import Promise
+from pumice.framework.future.promises import Promise, Promises
 from pumice.framework.future.run_ends import RunTimes, overdue_pods
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Why
 from pumice.framework.plugin_declarations import SimulatorAssumptions
@@ -29,7 +29,6 @@ from pumice.plugins.reservation.run_history import HISTORY, RunHistory, kind_of
 MODES: Final = ("strict", "easy", "conservative")
 SCOPES: Final = ("cluster", "queue", "subtree")
 NEVER: Final = "never"
-_NOT_REFUSED: Final = (sys.maxsize, math.inf, Refusal(Why.QUEUE_POSITION))
 _HOLDING: Final = [int(status) for status in ALLOCATED_CLASS]
 _LAST: Final = 2.0**62
 """The rank of a queue without jobs; keys must be finite."""
@@ -43,8 +42,10 @@ class _Line:
     promises: dict[int, Promise] = field(default_factory=dict)
     first: str = ""
     """The first job that found no room in this cycle."""
-    refused: dict[Any, tuple[int, float, Refusal]] = field(default_factory=dict)
-    """Kind of pods to how many, until when, were refused: no fewer, for no longer, are allowed."""
+    version: int = 0
+    """Grows with every change of promises."""
+    known: tuple[int, int, Promises] = (-1, -1, Promises(0, []))
+    """Those that still wait, and the version and the length of the journal that they are of."""
 
 
 @dataclass(kw_only=True)
@@ -180,9 +181,13 @@ class Reservation(Plugin, name="reservation"):
 
     def order_queues(self, queues: Queues) -> Column:
         """Put the queue first whose next job is first, unless other plugins order queues."""
-        if self.scope == "queue" or self._ssn.others_order_queues(self.name):
+        if self.scope == "queue" or self._is_ordered:
             return np.zeros(len(queues))
         return np.array([self._next_rank(row) for row in queues.index.tolist()])
+
+    @cached_property
+    def _is_ordered(self) -> bool:
+        return self._ssn.others_order_queues(self.name)
 
     def _next_rank(self, queue: int) -> float:
         if self._ranks is None:
@@ -214,11 +219,13 @@ class Reservation(Plugin, name="reservation"):
         own = line.promises.get(job)
         if own is not None:
             return self._too_early(line, own)
-        if not line.refused:
+        if not line.promises:
             return None
-        demand = self._ssn.future.demand(job)
-        count, end, refusal = line.refused.get(demand.kind, _NOT_REFUSED)
-        return refusal if demand.count >= count and self._end(job) >= end else None
+        others = self._all_promises(line)
+        if not others.made or (self.mode == "easy" and self._is_before(job, others.made[0].job)):
+            return None
+        delayed = self._ssn.future.delays(job, others)
+        return None if delayed is None else self._would_delay(delayed, self._end(job))
 
     def _too_early(self, line: _Line, own: Promise) -> Refusal | None:
         """Refuse a job before its start; one whose time has come is led to its places."""
@@ -234,19 +241,15 @@ class Reservation(Plugin, name="reservation"):
     def may_start(self, job: Job) -> Verdict:
         """Allow a job to start that delays none of the promised ones."""
         line, future = self._line(job.queue), self._ssn.future
-        refusal = self._known_refusal(line, job.row)
-        if refusal is not None:
-            return refusal
+        if self.mode == "strict":
+            refusal = self._known_refusal(line, job.row)
+            return True if refusal is None else refusal
         others, end = self._holding(self._others(line, job.row)), self._end(job.row)
         near = any(each.start < end for each in others)
         delayed = future.first_delayed(others) if near else None
         if delayed is None:
             return True
-        refusal = self._would_delay(delayed, end)
-        if self._waits[job.row]:
-            demand = future.demand(job.row)
-            line.refused[demand.kind] = demand.count, end, refusal
-        return refusal
+        return self._would_delay(delayed, end)
 
     def on_blocked(self, job: Job) -> None:
         """Promise a start to a job that found no room, as far as the depth allows."""
@@ -262,7 +265,7 @@ class Reservation(Plugin, name="reservation"):
         if own is None and len(line.promises) >= self._depth and not self._gives_way(line, job):
             return
         line.promises[job.row] = self._promise(line, job.row)
-        line.refused.clear()
+        line.version += 1
 
     def _promise(self, line: _Line, job: int) -> Promise:
         """Return the earliest start of a job, no later than it was promised if that can be kept."""
@@ -274,6 +277,8 @@ class Reservation(Plugin, name="reservation"):
 
     def _gives_way(self, line: _Line, job: Job) -> bool:
         """Drop the promise to a job behind this one, if there is one."""
+        if self.mode != "easy":
+            return False
         behind = [row for row in line.promises if self._is_before(job.row, row)]
         if behind:
             del line.promises[behind[-1]]
@@ -281,15 +286,22 @@ class Reservation(Plugin, name="reservation"):
 
     def _is_before(self, job: int, other: int) -> bool:
         """Return whether a job had its turn before one that is first no longer."""
-        if self.mode != "easy" or other in self._tried:
+        if other in self._tried:
             return False
         queue = self._ssn.snapshot.jobs.queue
         return bool(queue[job] == queue[other]) or self._ssn.sort_jobs([job, other])[0] == job
 
+    def _all_promises(self, line: _Line) -> Promises:
+        mark = self._ssn.journal.mark()
+        if line.known[:2] != (line.version, mark):
+            made = self._holding(self._others(line))
+            line.known = line.version, mark, Promises(line.version, made)
+        return line.known[2]
+
     def _others(self, line: _Line, job: int = NOWHERE) -> list[Promise]:
         """Return the promises to other jobs that still wait, and that this one may not delay."""
         rows = [row for row in line.promises if row != job]
-        if job != NOWHERE:
+        if job != NOWHERE and self.mode == "easy":
             rows = [row for row in rows if not self._is_before(job, row)]
         still = _lacking(self._ssn)[rows] if rows else ()
         return [line.promises[row] for row, lacks in zip(rows, still, strict=True) if lacks]
@@ -333,8 +345,7 @@ class Reservation(Plugin, name="reservation"):
         return Refusal(Why.WOULD_DELAY, numbers, Cause.WOULD_DELAY)
 
     def _end(self, job: int) -> float:
-        (seconds,) = self._ssn.future.seconds(np.array([job]))
-        return self._ssn.future.now + seconds
+        return self._ssn.future.now + self._ssn.future.longest(job)
 
     def _line(self, queue: int) -> _Line:
         if not self._is_open:
@@ -368,8 +379,7 @@ class Reservation(Plugin, name="reservation"):
             if row is None or not jobs.listed[row] or not self._waits[row]:
                 self._looks = True
                 continue
-            (seconds,) = ssn.future.seconds(np.array([row]))
-            at = max(start, ssn.future.now)
+            seconds, at = ssn.future.longest(row), max(start, ssn.future.now)
             line = self._line(int(jobs.queue[row]))
             line.promises[row] = Promise(row, key, at, at + seconds, ssn.future.demand(row))
         for line in self._lines.values():
