@@ -16,8 +16,7 @@ from pumice.core.resources import IndexArray
 from pumice.core.status import Status
 from pumice.framework.future.demands import Demands
 from pumice.framework.future.promises import Demand, Promise, Promises
-from pumice.framework.future.room import Room, Window
-from pumice.framework.future.run_ends import RunEnds, RunTimes, snapped
+from pumice.framework.future.room import Room, RunEnds, RunTimes, Window, snapped
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Records
 from pumice.framework.refusals import Verdict

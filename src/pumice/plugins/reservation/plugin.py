@@ -20,7 +20,7 @@ from pumice.framework.arguments import Duration, Fault, arg
 from pumice.framework.columns import Queues
 from pumice.framework.future.promise_changes import remembered
 from pumice.framework.future.promises import Promise, Promises
-from pumice.framework.future.run_ends import RunTimes, overdue_pods
+from pumice.framework.future.room import RunTimes, overdue_pods
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Why
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
