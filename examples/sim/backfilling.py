@@ -50,7 +50,7 @@ class Log:
 LOGS = {
     "NASA, twice its load": Log("nasa_ipsc_1993.swf.gz", 1000, 128, speed=2),
     "HPC2N": Log("hpc2n_slice.swf.gz", 1000, 240),
-    "LCG, fewer nodes": Log("lcg_2005.swf.gz", 1500, 40),
+    "LCG, fewer nodes": Log("lcg_2005.swf.gz", 1500, 120),
     "Philly, gangs": Log("philly.csv.gz", 500, 40, gpu=8),
 }
 
