@@ -382,3 +382,36 @@ def _http() -> list[Any]:
 
 HTTP: Final[list[Any]] = _http()
 """Server, method, address, headers and body."""
+
+_POD: Final = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "name": "p",
+        "namespace": "d",
+        "annotations": {"scheduling.k8s.io/group-name": "g"},
+    },
+    "spec": {"schedulerName": "volcano", "containers": [{"name": "c"}]},
+}
+RECORDS: Final[list[Any]] = [
+    [
+        {"at": 2, "put": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}},
+        {
+            "at": 3,
+            "put": {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "PodGroup",
+                "metadata": {"name": "g", "namespace": "d"},
+                "spec": {"minMember": 1},
+            },
+        },
+        {"at": 3, "put": _POD},
+        {"at": 4, "of": ["Pod", "d", "p"], "patch": {"spec": {"nodeName": "n"}}},
+        {"at": 4, "cycle": {"now": 4, "evictions": {"d/p": "preempt"}}},
+        {"at": 5, "of": ["Pod", "d", "p"], "patch": {"status": {"phase": "Failed"}}},
+        {"at": 6, "gone": ["Pod", "d", "p"]},
+        {"at": 7, "put": _POD},
+        {"at": 8, "gone": ["PodGroup.scheduling.volcano.sh", "d", "g"]},
+        {"at": 9, "gone": ["Node", "", "n"]},
+    ]
+]

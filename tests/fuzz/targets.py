@@ -35,10 +35,14 @@ from pumice.cluster.usage.measured import MetricsServerUsage, PrometheusUsage
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import StaticSource
 from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.job_history import spans_of
 from pumice.diagnosis.snapshots import save_world, summarise
 from pumice.diagnosis.sources import load_world
 from pumice.errors import PumiceError
 from pumice.plugins import extender as answers
+from pumice.record.entries import FORMAT, VERSION, Entry, Head, PieceHead, line_of, piece_of
+from pumice.record.history import History
+from pumice.replay.recorded_workload import recorded_workload
 from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import scenario_from
 from pumice.scheduler import Scheduler
@@ -211,6 +215,23 @@ def _lay_out(folder: Path, data: bytes) -> None:
     except (ValueError, TypeError, LookupError):
         for name in ("snapshot", "log"):
             (folder / name).write_bytes(data)
+
+
+def _record(data: bytes) -> None:
+    """Read a record with right checksums and any lines, or a file of any bytes."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "00000001.jsonl.gz"
+        try:
+            lines = [json.dumps(line).encode() for line in json.loads(data)]
+            head = Head(format=FORMAT, version=VERSION, segment=1, run="r", at=1.0)
+            first = piece_of(head, [line_of(Entry(at=1.0, checkpoint=0))])
+            path.write_bytes(first + piece_of(PieceHead(1), lines))
+        except (ValueError, TypeError):
+            path.write_bytes(data)
+        history = History(Path(name))
+        history.at()
+        spans_of(history)
+        recorded_workload(history)
 
 
 def _kubeconfig(data: bytes) -> None:
@@ -417,6 +438,7 @@ TARGETS: Final[dict[str, Target]] = {
     for target in (
         Target("manifests", _documents([*seeds.MANIFESTS, seeds.MANIFESTS[:3]]), _manifests),
         Target("configuration", _documents(seeds.CONFIGURATIONS), _configuration),
+        Target("records", _as_json(seeds.RECORDS), _record),
         Target("patches", _as_json(seeds.PATCHES), _patch),
         Target("changes", _documents(seeds.CHANGES), _changes),
         Target("quantities", _texts([text.encode() for text in seeds.QUANTITIES]), _quantity),

@@ -11,10 +11,11 @@ from typing import Any, Final
 from pumice.api.annotations import WAITING_CAUSE, WAITING_WHY
 from pumice.api.codes import Cause
 from pumice.api.kinds import POD_GROUP, Manifest, queue_of
+from pumice.api.objects import from_manifest
 from pumice.api.times import epoch, rfc3339
 from pumice.api.wording import name_hint, span
 from pumice.diagnosis.cluster_state import title_of
-from pumice.errors import InputError
+from pumice.errors import InputError, ManifestError
 from pumice.record.entries import Entry, Place
 from pumice.record.history import History, Moment
 
@@ -145,13 +146,22 @@ def spans_of(
             lives.stop(at)
         at = max(at, step.entry.at)
         place = _group_of(step.entry)
-        if place is not None:
-            began = _began(step.entry, step.moment, place)
-            lives.see(place, step.moment.objects.get(place), began)
+        group = None if place is None else step.moment.objects.get(place)
+        if place is not None and (group is None or _is_sound(group)):
+            lives.see(place, group, _began(step.entry, step.moment, place))
     lives.stop(at)
     kept = (_within(each, since, at if until is None else until) for each in lives.spans)
     found = [each for each in kept if each is not None]
     return sorted(found, key=lambda each: (each.job, each.since))
+
+
+def _is_sound(group: Manifest) -> bool:
+    """Return whether a scheduler can read a pod group; it skips others."""
+    try:
+        from_manifest(group)
+    except ManifestError:
+        return False
+    return True
 
 
 def _group_of(entry: Entry) -> Place | None:

@@ -157,7 +157,7 @@ class _Reading:
         if step.entry.cycle is not None:
             self.jobs.evicted |= step.entry.cycle.evictions.keys()
         place = _place(step.entry)
-        if place is None:
+        if place is None or _is_skipped(place, step.moment.objects.get(place)):
             return
         is_start = at <= max(self._first + 1.0, self._since or 0.0)
         found = step.moment.objects.get(place)
@@ -174,6 +174,11 @@ class _Reading:
                 self.volcano_jobs[place[1], place[2]] = found
         elif place[0] in TYPES:
             self.cluster.see(place, found, at, is_start=is_start)
+
+
+def _is_skipped(place: Place, found: Manifest | None) -> bool:
+    """Return whether a scheduler cannot read an object."""
+    return found is not None and place[0] in TYPES and _typed(found) is None
 
 
 def _place(entry: Entry) -> Place | None:
