@@ -30,6 +30,9 @@ RUN_ELSEWHERE = {
     "pumice queue list -f DIR": "tests/unit/cli/test_record.py",
     "pumice snapshot show DIR": "tests/unit/cli/test_record.py",
     "pumice snapshot save DIR": "tests/unit/cli/test_record.py",
+    "pumice config check new.conf --cluster DIR": "tests/unit/cli/test_record.py",
+    "pumice diff old.conf new.conf -f DIR": "tests/unit/cli/test_record.py",
+    "pumice whatif -f DIR": "tests/unit/cli/test_record.py",
     "pumice serve scheduler --record": "tests/unit/serve/test_start.py",
     "pumice serve webhooks": "tests/e2e_kube/test_admission.py",
     "pumice job": "tests/unit/cli/test_job.py",  # asks a running cluster
