@@ -43,6 +43,7 @@ class LazyCommand:
 
 
 COMMANDS = {
+    "canary": LazyCommand("canary:canary", "Judge a new configuration on a recorded past."),
     "config": LazyCommand("config:config", "Check a scheduler configuration."),
     "demo": LazyCommand("demo.command:demo", "Play a short demo story."),
     "diff": LazyCommand("diff:diff", "Compare two configurations on a cluster."),

@@ -7,7 +7,7 @@ may be evicted is known before a cycle.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pumice.actions import ACTIONS
 from pumice.framework.dispatch import Enabled
@@ -126,6 +126,8 @@ class Shortcuts:
     """Whether no cycle is needed as long as nothing happens."""
     refusals_last: bool
     """Whether a job that a cycle refused is refused until something is released."""
+    settles: bool
+    """Whether a cycle right after another one, with no event between, decides nothing."""
     evicts: bool
     alarms: bool = False
     """Whether plugins state when time alone changes their decision."""
@@ -169,6 +171,7 @@ class Shortcuts:
             leave_jobs_out=not all_jobs,
             await_events=not timed,
             refusals_last=lasts and not evicts,
+            settles=not (timed or evicts or any(each.forgets for each in assumed)),
             evicts=evicts,
             alarms=any(each.foretold for each in assumed),
             count_time=any(each.counts_time for each in assumed),
@@ -182,6 +185,17 @@ class Shortcuts:
             and not _offering("compare_queues", tiers)
             and _offering("order_queues", tiers) in ((), _offering("allocatable", tiers)),
             by_share=bool(_offering("order_queues", tiers)),
+        )
+
+    def of_changing_clusters(self) -> "Shortcuts":
+        """Return those that also hold if nodes, queues or jobs change."""
+        return replace(
+            self,
+            leave_jobs_out=False,
+            refusals_last=False,
+            evictions=None,
+            keep_fits=False,
+            starts_alone=False,
         )
 
 
