@@ -383,7 +383,7 @@ def _http() -> list[Any]:
 HTTP: Final[list[Any]] = _http()
 """Server, method, address, headers and body."""
 
-_POD: Final = {
+_RECORDED_POD: Final = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {
@@ -405,12 +405,12 @@ RECORDS: Final[list[Any]] = [
                 "spec": {"minMember": 1},
             },
         },
-        {"at": 3, "put": _POD},
+        {"at": 3, "put": _RECORDED_POD},
         {"at": 4, "of": ["Pod", "d", "p"], "patch": {"spec": {"nodeName": "n"}}},
         {"at": 4, "cycle": {"now": 4, "evictions": {"d/p": "preempt"}}},
         {"at": 5, "of": ["Pod", "d", "p"], "patch": {"status": {"phase": "Failed"}}},
         {"at": 6, "gone": ["Pod", "d", "p"]},
-        {"at": 7, "put": _POD},
+        {"at": 7, "put": _RECORDED_POD},
         {"at": 8, "gone": ["PodGroup.scheduling.volcano.sh", "d", "g"]},
         {"at": 9, "gone": ["Node", "", "n"]},
     ]
