@@ -23,6 +23,7 @@ JOB_FLOW: Final = "JobFlow.flow.volcano.sh"
 JOB_TEMPLATE: Final = "JobTemplate.flow.volcano.sh"
 LIMIT_RANGE: Final = "LimitRange"
 LEASE: Final = "Lease.coordination.k8s.io"
+NODE_SHARD: Final = "NodeShard.shard.volcano.sh"
 NETWORK_POLICY: Final = "NetworkPolicy.networking.k8s.io"
 POD: Final = "Pod"
 POD_GROUP: Final = "PodGroup.scheduling.volcano.sh"
@@ -210,6 +211,7 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _cluster_wide("nodeinfo.volcano.sh/v1alpha1", "Numatopology", "numatopologies", "numatopo"),
     _in_namespace(_SCHEDULING, "PodGroup", "podgroups", "pg podgroup-v1beta1"),
     _cluster_wide(_SCHEDULING, "Queue", "queues", "q queue-v1beta1", status=True),
+    _cluster_wide("shard.volcano.sh/v1alpha1", "NodeShard", "nodeshards", "nsh", status=True),
     _cluster_wide("topology.volcano.sh/v1alpha1", "HyperNode", "hypernodes", "hn", status=True),
 )
 """Kinds that are served from the start."""
