@@ -114,12 +114,16 @@ _KNOWN: Final = "a known "
 
 def _sentence(where: Sequence[str], wanted: str, found: object, hint: str) -> str:
     """Write where, what was wanted, what was found and what may help."""
-    place = "".join(f"{_bounded(part, _MOST_OF_A_PLACE)}: " for part in where if part)
+    place = _places(where)
     if wanted.startswith(_KNOWN) and isinstance(found, str):
         advice = f"; {hint}" if hint else ""
         return f"{place}unknown {wanted.removeprefix(_KNOWN)} {_show(found)}{advice}"
     advice = f" ({hint})" if hint else ""
     return f"{place}expected {wanted}, got {_show(found)}{advice}"
+
+
+def _places(where: Sequence[str]) -> str:
+    return "".join(f"{_bounded(part, _MOST_OF_A_PLACE)}: " for part in where if part)
 
 
 class PumiceError(Exception):
@@ -194,15 +198,19 @@ class ScenarioError(InputError):
 class Problem:
     """One thing wrong in a configuration file; ``line`` counts from 1, 0 when unknown."""
 
-    wanted: str
+    wanted: str = ""
     found: object = ABSENT
     field: str = ""
     line: int = 0
     hint: str = ""
+    says: str = ""
+    """What follows from it, in place of what was wanted and found."""
 
     def __str__(self) -> str:
-        line = f"line {self.line}" if self.line else ""
-        return _sentence((line, self.field), self.wanted, self.found, self.hint)
+        where = (f"line {self.line}" if self.line else "", self.field)
+        if self.says:
+            return f"{_places(where)}{self.says}{f' ({self.hint})' if self.hint else ''}"
+        return _sentence(where, self.wanted, self.found, self.hint)
 
 
 class ConfError(InputError):

@@ -22,6 +22,7 @@ from pumice.errors import ConfError
 from pumice.framework.close_session import close_session
 from pumice.framework.conf_check import check_conf, errors_of
 from pumice.framework.dispatch import Enabled, Hooks
+from pumice.framework.future.promises import Promise
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.job_records import Records
 from pumice.framework.placing import MakePlacing, Placing
@@ -110,6 +111,7 @@ class _Outcome(NamedTuple):
     unschedulable: set[int]
     scheduled: Mask
     conditions: dict[int, tuple[str, str, str, str]]
+    promises: dict[int, Promise]
 
 
 class StandingCycle:
@@ -134,7 +136,7 @@ class StandingCycle:
             return None
         ssn.records, ssn.job_memory = last.records, last.memory
         ssn.records.compare = ssn.refusal_numbers
-        ssn.unschedulable, ssn.scheduled, ssn.conditions = last[-3:]
+        ssn.unschedulable, ssn.scheduled, ssn.conditions, ssn.promises = last[-4:]
         return _copy(last.decisions)
 
     def take_mismatches(self) -> int:
@@ -173,6 +175,7 @@ class StandingCycle:
                 ssn.unschedulable,
                 ssn.scheduled,
                 ssn.conditions,
+                ssn.promises,
             )
 
     def _moved(self, ssn: Session) -> bool:

@@ -278,6 +278,26 @@ def test_the_why_panel_tells_the_truth_of_a_staged_situation(
             assert bool(said.remedies) is truth["remedies"]["exists"]
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_promised_starts_are_drawn_ahead_of_now(visit: Any, answers: Any, width: int) -> None:
+    world = load_world([ROOT / "tests" / "staged" / "would-delay-a-promised-gang.yaml"])
+    text = json.dumps([dict(one) for one in world.objects])
+    promise = json.dumps({"start": "2026-01-01T11:00:00Z", "nodes": ["n1", "n2"]})
+    text = text.replace('{"pumice.dev/run-seconds": "600"}', json.dumps(
+        {"pumice.dev/run-seconds": "600", "pumice.dev/reservation": promise}
+    ))  # fmt: skip
+    world = type(world)(objects=tuple(json.loads(text)), now=world.now, conf=world.conf)
+    with served_dashboard(StaticSource(world, "x"), ServingOptions(), answers=answers) as url:
+        page = visit(url, viewport={"width": width, "height": 800}).go("/jobs")
+        page.wait_for_selector(".ahead")
+        runs, promised = page.locator(".ahead .bar").all()
+        assert "promised" in promised.get_attribute("class")
+        ends, begins = runs.bounding_box(), promised.bounding_box()
+        assert begins["x"] == pytest.approx(ends["x"] + ends["width"], abs=2)
+        assert "reserved from" in page.inner_text(".ahead li:nth-child(2) .skipword")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_markup_in_names_is_shown_as_text(visit: Any, answers: Any) -> None:
     """A cluster may hold names that no API server would take: nothing of them runs."""
     evil = "<img src=x onerror=alert(1)>"

@@ -43,6 +43,8 @@ RUNNING_TIERS = (
     ("priority conformance tdm cdp", "capacity sla predicates"),
     ("gang", "proportion", "capacity priority predicates nodeorder"),
     ("cdp gang capacity", "priority conformance proportion predicates"),
+    ("strict priority gang capacity conformance", "predicates nodeorder"),
+    ("conformance", "strict gang proportion priority pdb", "drf predicates"),
 )
 
 
@@ -75,8 +77,9 @@ SLOW: list[tuple[Any, str, Callable[..., Any]]] = [
 def conf_of(tiers: tuple[str, ...], action: str, **arguments: Any) -> SchedulerConf:
     lines = [f'actions: "allocate, {action}"', "tiers:"]
     for tier in filter(None, tiers):
-        lines.append("- plugins:")
-        for word in tier.split():
+        plain = tier.removeprefix("strict ")
+        lines += ["- plugins:"] if plain == tier else ["- victims: strict", "  plugins:"]
+        for word in plain.split():
             name, _, off = word.partition("/")
             lines.append(f"  - name: {name}")
             lines += ["    enablePreemptable: false"] if off else []

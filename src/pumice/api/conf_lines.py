@@ -45,8 +45,8 @@ class Problem(BaseProblem):
 
     @property
     def message(self) -> str:
-        """What was wanted and what was found, without the place and the hint."""
-        return str(BaseProblem(wanted=self.wanted, found=self.found))
+        """What is wrong, without the place and the hint."""
+        return str(BaseProblem(wanted=self.wanted, found=self.found, says=self.says))
 
 
 class Entry(msgspec.Struct, frozen=True):

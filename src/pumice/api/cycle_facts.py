@@ -50,6 +50,12 @@ class TouchedGang:
     is_whole: bool
     """Whether it then has either no pods on nodes or as many as it needs, of each role."""
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it had the pods that it needs, and has them no longer."""
+        needs = max(self.needed, 1)
+        return self.before >= needs and (not self.is_whole if self.holding else self.after < needs)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LosingQueue:

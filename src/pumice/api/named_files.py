@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from pumice.api.kinds import Manifest
 from pumice.api.manifests import Root, load_roots, load_values
 from pumice.api.text_files import is_stdin, read_text, shown_name
 from pumice.errors import InputError, ManifestError, Words
@@ -76,6 +77,29 @@ def named_manifests(
             where = f"{root.file}:{root.line}"
             raise error(wanted="manifests with kind and metadata", found=_SOMETHING, file=where)
     return roots
+
+
+def applied(earlier: list[Manifest], later: list[Manifest]) -> list[Manifest]:
+    """Return the objects of files with those of a later one, as if that were applied to a cluster.
+
+    It replaces what has the same name; what it leaves out of metadata and status stays.
+    """
+    found = [*earlier]
+    places = {_place(one): number for number, one in enumerate(found)}
+    for one in later:
+        number = places.setdefault(_place(one), len(found))
+        known = found[number] if number < len(found) else {}
+        state = {"state": "Open"} if one["kind"] == "Queue" else None  # as its controller would
+        status = one.get("status") or known.get("status") or state
+        new = {**one, "metadata": {**known.get("metadata", {}), **one["metadata"]}}
+        new |= {"status": status} if status else {}
+        found[number : number + 1] = [new]
+    return found
+
+
+def _place(one: Manifest) -> tuple[str, str, str]:
+    meta = one["metadata"]
+    return str(one["kind"]), str(meta.get("namespace") or ""), str(meta["name"])
 
 
 def is_snapshot(content: Any) -> bool:

@@ -11,7 +11,7 @@ import click
 
 from pumice.api.wording import nearest
 from pumice.cli.inputs import all_plugins, conf_problems, print_warnings
-from pumice.cli.options import PluginSources, output_option, plugin_option
+from pumice.cli.options import PluginSources, moment_of, now_option, output_option, plugin_option
 from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo, echo_lines
 from pumice.errors import ManifestError
@@ -44,9 +44,10 @@ def config() -> None:
     metavar="FILE",
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
-    help="The cluster that it is for: manifests, a dump or a snapshot, a file or a folder; may be "
-    "given several times. Without FILE, its configuration is checked.",
+    help="The cluster that it is for: manifests, a dump, a snapshot or a record, a file or a "
+    "folder; may be given several times. Without FILE, its configuration is checked.",
 )
+@now_option("cluster")
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
 @plugin_option
 @output_option
@@ -56,6 +57,7 @@ def check(
     *,
     file: Path | None,
     files: tuple[Path, ...],
+    now: str | None,
     strict: bool,
     plugins: PluginSources,
     output: str,
@@ -74,7 +76,7 @@ def check(
 
     if file is None and not files:
         raise click.UsageError("nothing to check; name a configuration, or a --cluster that has it")
-    world = _cluster(files)
+    world = _cluster(files, now)
     text, source = _conf_text(file) if file is not None else (world.conf, world.conf_source)
     conf = read_conf(text)
     problems = conf_problems(conf, plugins)
@@ -140,12 +142,14 @@ def show_plugin(*, name: str, plugins: PluginSources, output: str) -> None:
     print_data({"name": name, "text": text, "hooks": named, "arguments": shown}, output)
 
 
-def _cluster(files: Sequence[Path]) -> ClusterState:
+def _cluster(files: Sequence[Path], now: str | None) -> ClusterState:
     """Read the cluster that a configuration is for."""
     from pumice.diagnosis.cluster_state import ClusterState
     from pumice.diagnosis.sources import load_world
 
-    return load_world(files, None, None) if files else ClusterState(objects=(), now=0.0)
+    if not files:
+        return ClusterState(objects=(), now=0.0)
+    return load_world(files, None, moment_of(now, files))
 
 
 def _conf_text(file: Path) -> tuple[str, str]:

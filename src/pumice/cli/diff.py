@@ -39,8 +39,8 @@ _CONF = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.argument("tests", metavar="[TESTS]...", nargs=-1, type=EXISTING)
 @files_option(
     "files",
-    "The cluster: manifests, a dump or a snapshot; a file or a folder, may be given several times. "
-    "Without it, configurations and tests are compared.",
+    "The cluster: manifests, a dump, a snapshot or a record; a file or a folder, may be given "
+    "several times. Without it, configurations and tests are compared.",
 )
 @now_option("cluster")
 @click.option(
@@ -79,7 +79,7 @@ def diff(
     found = diff_confs(world, text, source, all_plugins(plugins), signing.terms())
     verdicts = [*zip(_run(tests, old, plugins), _run(tests, new, plugins), strict=True)]
     breaches = signing.breaches(None if found.outcome is None else found.outcome.signoff)
-    tables = [*found.tables(), *_tests(verdicts)]
+    tables = _with_tests(found.tables(), verdicts)
     if report is not None:
         _write(report, shown_name(old), shown_name(new), tables, breaches)
     if output == "table":
@@ -115,14 +115,33 @@ def _run(tests: Sequence[Path], conf: Path, plugins: PluginSources) -> list[Case
     return list(runner.run_files(files, make_scheduler=make_scheduler))
 
 
-def _tests(verdicts: Sequence[tuple[CaseResult, CaseResult]]) -> list[Table]:
-    from pumice.diagnosis.signoff_tables import Table
+def _with_tests(
+    tables: list[Table], verdicts: Sequence[tuple[CaseResult, CaseResult]]
+) -> list[Table]:
+    """Add the verdicts of tests: how many fail among the totals, each one in the end."""
+    from pumice.diagnosis.signoff_tables import SIGN_OFF, Table
 
+    if not verdicts:
+        return tables
+    failed = [
+        sum(each.outcome != "passed" for each in side) for side in zip(*verdicts, strict=True)
+    ]
+    total = ("tests that fail", *(f"{number} of {len(verdicts)}" for number in failed))
+    if not any(each.title == SIGN_OFF for each in tables):
+        tables = [Table(SIGN_OFF, ("", "old", "new"), []), *tables]
+    for each in tables:
+        if each.title == SIGN_OFF:
+            each.rows.append(total)
     rows: list[tuple[str, ...]] = [
-        (shown_name(new.path), old.outcome, new.outcome, next(iter(new.differences), ""))
+        (_case(new), old.outcome, new.outcome, next(iter(new.differences), ""))
         for old, new in verdicts
     ]
-    return [Table("Tests", ("test", "old", "new", "why it fails"), rows)] if rows else []
+    return [*tables, Table("Tests", ("test", "old", "new", "why it fails"), rows)]
+
+
+def _case(result: CaseResult) -> str:
+    words = f" [{result.words}]" if result.words else ""
+    return f"{shown_name(result.path)}{words}"
 
 
 def _data(
@@ -131,6 +150,7 @@ def _data(
     tests = [
         {
             "path": str(new.path),
+            **({"case": new.words} if new.words else {}),
             "old": old.outcome,
             "new": new.outcome,
             "differences": {"old": list(old.differences), "new": list(new.differences)},

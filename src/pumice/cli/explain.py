@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from pumice.api.wording import counted, ordinal, span
+from pumice.api.wording import counted, ordinal
 from pumice.cli.inputs import ask_cluster, end_if_plugins_failed, read_world
 from pumice.cli.options import (
     ClusterInput,
@@ -20,7 +20,7 @@ from pumice.cli.options import (
     within_option,
     world_options,
 )
-from pumice.cli.printing import print_data, print_rows
+from pumice.cli.printing import print_data, print_rows, start_text
 from pumice.cli.terminal import echo, print_heading, print_text, sentence
 from pumice.clock import Deadline
 
@@ -158,23 +158,13 @@ def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
             f"{each.position.place} of {each.position.of}" if each.position else "",
             each.cause.code.value,
             say(each.cause.text),
-            _start(each.forecast),
+            start_text(each.reservation, each.forecast),
         )
         for each in jobs
     ]
     headings = ("job", "queue", "place", "cause", "why", "starts")
-    n = len(headings) - all(each.forecast is None for each in jobs)
+    n = len(headings) - all(not (each.forecast or each.reservation) for each in jobs)
     print_rows(headings[:n], [row[:n] for row in rows])
-
-
-def _start(forecast: Mapping[str, Any] | None) -> str:
-    """Write when a job starts, in short."""
-    if forecast is None:
-        return ""
-    wait = forecast["in_s"]
-    if wait is None:
-        return str(forecast["state"])
-    return f"in {span(wait)}" if wait else "now"
 
 
 def _pods(found: Explanation) -> str:

@@ -4,10 +4,11 @@ Printing is separate from fetching: nothing here reads files or runs a scheduler
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api.shown_text import has_marks, shown, shown_json
+from pumice.api.wording import span
 from pumice.cli.terminal import echo_lines
 
 if TYPE_CHECKING:
@@ -56,6 +57,20 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         _add(table, *row)
     _print(table)
+
+
+def start_text(
+    reservation: Mapping[str, Any] | None, forecast: Mapping[str, Any] | None = None
+) -> str:
+    """Write when a job starts, in short: what it is promised before what is foreseen."""
+    if reservation:
+        return f"in {span(reservation['in_s'])}, reserved"
+    if forecast is None:
+        return ""
+    wait = forecast["in_s"]
+    if wait is None:
+        return str(forecast["state"])
+    return f"in {span(wait)}" if wait else "now"
 
 
 def _why(name: str, state: "PodGroupState", decisions: "Decisions") -> str:

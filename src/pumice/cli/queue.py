@@ -16,7 +16,7 @@ from pumice.cli.options import (
     plugin_option,
     world_options,
 )
-from pumice.cli.printing import print_data, print_rows
+from pumice.cli.printing import print_data, print_rows, start_text
 from pumice.cli.terminal import echo, print_heading, print_text
 from pumice.cli.vcctl.columns import OUTPUTS, WRITTEN, Column, print_written, reference, show
 from pumice.cli.vcctl.verbs import (
@@ -76,6 +76,7 @@ def _print(found: Mapping[str, Any], say: Callable[[str], str]) -> None:
     for queue, lines in found["jobs"].items():
         print_heading(f"Jobs of queue {queue}")
         plugins = list(lines[0]["keys"]) if lines else []
+        starts = ["starts"] if any(line["reservation"] for line in lines) else []
         jobs = [
             (
                 str(n),
@@ -83,12 +84,13 @@ def _print(found: Mapping[str, Any], say: Callable[[str], str]) -> None:
                 *(line["keys"][each] for each in plugins),
                 line["after"],
                 "" if line["turn"] is None else str(line["turn"]),
+                *(start_text(line["reservation"]) for _ in starts),
                 say(line["outcome"]),
             )
             for n, line in enumerate(lines, start=1)
         ]
-        columns = ("#", "job", *plugins, "after the one before because of", "turn", "outcome")
-        print_rows(columns, jobs)
+        after = "after the one before because of"
+        print_rows(("#", "job", *plugins, after, "turn", *starts, "outcome"), jobs)
     _print_without_pods(found["without_pods"], say)
     print_heading("Deciding plugins in order; the first difference counts")
     for kind, plugin, rule in found["rules"]:

@@ -17,6 +17,7 @@ from pumice.core.labels import UNSCHEDULABLE_TAINT
 from pumice.core.resources import PODS, Column, Resources, fits, need_of
 from pumice.core.status import ALLOCATED_CLASS, PHASES, Status
 from pumice.core.tables import NOWHERE
+from pumice.dashboard.ahead import ahead
 from pumice.dashboard.feed import CycleRecord, Sample
 from pumice.dashboard.view import WAITING, Document, View, plain, seconds
 from pumice.errors import InputError
@@ -62,6 +63,8 @@ def jobs(view: View) -> Document:
         "why": [text for _, text in causes],
         "start": [at for at, _ in starts],
         "startText": [text for _, text in starts],
+        "reserved": [view.reservation(row) is not None for row in rows],
+        "ahead": ahead(view),
     }
 
 

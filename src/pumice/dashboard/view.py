@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from pumice.api.annotations import WAITING_CAUSE, WAITING_WHY
 from pumice.api.groups import PodGroup
 from pumice.api.quantity import base_units
+from pumice.api.reservations import Reservation
+from pumice.api.wording import counted
 from pumice.core.resources import Column
 from pumice.core.status import ALLOCATED_CLASS, PHASE_CODE, Status
 from pumice.core.tables import NOWHERE
@@ -206,11 +208,20 @@ class View:
         written = self.picture.waiting.get(key, "")
         return "", written or (f"the cause is not known: {self.problem}" if self.problem else "")
 
+    def reservation(self, row: int) -> Reservation | None:
+        """Return the start that a waiting job is promised."""
+        if self.states[row] != WAITING:
+            return None
+        return Reservation.of(self.picture.jobs.objects[row].metadata.annotations)
+
     def start(self, row: int) -> tuple[float | None, str]:
         """Return when a waiting job is expected to start, and a sentence; empty: not known."""
         key = self.picture.jobs.keys[row]
         if key in self.picture.starting:
             return self.picture.now, "it starts in the next cycle"
+        promised = self.reservation(row)
+        if promised is not None:
+            return promised.seconds, f"reserved: {counted(len(promised.nodes), 'node')}"
         known = self.starts.get(key)
         return (known["at"], known["text"]) if known is not None else (None, "")
 

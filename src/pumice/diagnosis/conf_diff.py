@@ -45,8 +45,9 @@ class ConfDiff:
     """What becomes of the cluster once nothing changes any more; None without a cluster."""
 
     def tables(self) -> list[Table]:
-        """Return all of it as tables, without those that have no rows."""
+        """Return all of it as tables, the totals first, without those that have no rows."""
         found = [
+            *([] if self.outcome is None else _totals(self.outcome)),
             Table("Warnings", ("side", "warning"), self.warnings),
             Table("Who decides what", ("what", *_SIDES), self.deciding),
             Table("Actions and arguments", ("setting", *_SIDES), self.settings),
@@ -164,11 +165,14 @@ def _fates(decisions: Decisions) -> dict[str, str]:
     return found
 
 
-def _outcome(answer: Answer) -> Iterator[Table]:
+def _totals(answer: Answer) -> Iterator[Table]:
     if answer.storm is not None:
         yield Table("Does not settle", ("",), [(str(answer.storm["text"]),)])
     if answer.signoff is not None:
-        yield from tables_of(answer.signoff)
+        yield from tables_of(answer.signoff, _SIDES)
+
+
+def _outcome(answer: Answer) -> Iterator[Table]:
     settled = answer.settled_in_s
     when = "at one moment" if settled is None else f"after {span(settled)}"
     columns = ("job", *_SIDES)

@@ -4,7 +4,7 @@ A configuration that reads well by itself may still evict the wrong pods, or non
 cluster where it is used.  Each finding has the smallest change that helps.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -14,7 +14,6 @@ from pumice.api.kinds import SYSTEM_PRIORITIES
 from pumice.api.quantity import amount_text
 from pumice.api.wording import counted, first_of, listing
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.errors import Words
 from pumice.framework.conf_check import EVICTING_HOOKS
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import HOOKS, Plugin, implements
@@ -34,8 +33,9 @@ def check_in_cluster(
 ) -> list[Problem]:
     """List what a configuration without errors probably does not mean in a cluster, by line."""
     view = _View(conf, plugins, world)
-    parts = (_actions, _victims, _priorities, _reclaim, _predicates, _weights, _tree, _shares)
-    found = (problem for part in parts for problem in part(view))
+    of_plugins = (_actions, _victims, _priorities, _reclaim, _predicates, _weights)
+    of_queues = (_tree, _shares, _guarantees)
+    found = (problem for part in (*of_plugins, *of_queues) for problem in part(view))
     return sorted(found, key=lambda problem: (not problem.line, problem.line))
 
 
@@ -75,9 +75,18 @@ class _View:
         """What all nodes offer."""
         total: Bundle = {}
         for node in self.world.of_kind("Node").values():
-            for name, amount in bundle((node.get("status") or {}).get("allocatable")).items():
+            for name, amount in _counted((node.get("status") or {}).get("allocatable")).items():
                 total[name] = total.get(name, 0.0) + amount
         return total
+
+    @cached_property
+    def is_tree(self) -> bool:
+        """Whether a plugin reads the parents of queues."""
+        return any(getattr(made.plugin, "hierarchy", False) for _, made in self.limiting)
+
+    def is_first(self, queue: str) -> bool:
+        """Return whether a queue is directly below the root."""
+        return queue != "root" and str(self.queues[queue].get("parent") or "") in _ROOT
 
     def named(self, name: str) -> tuple[PluginConf, Enabled] | None:
         """Return a plugin of the configuration by name."""
@@ -92,15 +101,13 @@ class _View:
         """Return the line with which actions are written."""
         return f'write actions: "{", ".join(actions)}"'
 
-    def odd(self, wanted: str, found: str, hint: str, at: PluginConf | str) -> Problem:
-        """Make a problem at a plugin or at a place."""
+    def odd(self, says: str, hint: str, at: PluginConf | str) -> Problem:
+        """Make a problem at a plugin or at a place: what follows from it, and what helps."""
         if isinstance(at, PluginConf):
             line, place = at.line, at.path
         else:
             line, place = (self.conf.actions_line if at == "actions" else 0), at
-        return Problem(
-            line=line, field=place, wanted=wanted, found=Words(found), hint=hint, severity="odd"
-        )
+        return Problem(line=line, field=place, says=says, hint=hint, severity="odd")
 
 
 # Actions
@@ -109,28 +116,29 @@ class _View:
 def _actions(view: _View) -> Iterator[Problem]:
     """Find actions that are missing, or in an order in which promises are lost."""
     actions = list(view.conf.actions)
-    known = ", ".join(actions)
     if "allocate" not in actions:
         first = actions.index("enqueue") + 1 if "enqueue" in actions else 0
         hint = view.with_actions([*actions[:first], "allocate", *actions[first:]])
-        yield view.odd("allocate, which alone binds pods", known, hint, "actions")
+        yield view.odd("no pod is bound: the action allocate is missing", hint, "actions")
         return
     if view.named("overcommit") and "enqueue" not in actions:
         hint = view.with_actions(["enqueue", *actions])
-        wanted = "enqueue, without which overcommit is never asked"
-        yield view.odd(wanted, known, hint, "actions")
+        says = "jobs are admitted without limit: overcommit is asked by enqueue, which is missing"
+        yield view.odd(says, hint, "actions")
     early = [each for each in actions[: actions.index("allocate")] if each in EVICTING_HOOKS]
     if early:
         rest = [each for each in actions if each not in early]
         at = rest.index("allocate") + 1
         hint = view.with_actions([*rest[:at], *early, *rest[at:]])
-        wanted = f"allocate before {listing(early, _SHOWN)}"
-        found = f"{known}: room is promised again in each cycle, and no pod is bound to it"
-        yield view.odd(wanted, found, hint, "actions")
+        says = (
+            f"promises are lost: room of {listing(early, _SHOWN)} before allocate is promised "
+            "again in each cycle, and no pod is bound to it"
+        )
+        yield view.odd(says, hint, "actions")
     if "enqueue" in actions and actions.index("enqueue") > actions.index("allocate"):
         rest = ["enqueue", *(each for each in actions if each != "enqueue")]
-        found = f"{known}: a job is admitted after others have taken the room"
-        yield view.odd("enqueue before allocate", found, view.with_actions(rest), "actions")
+        says = "jobs are admitted after others have taken the room: enqueue is after allocate"
+        yield view.odd(says, view.with_actions(rest), "actions")
 
 
 # Victims
@@ -148,11 +156,15 @@ def _victims(view: _View) -> Iterator[Problem]:
         asked = view.judging(bare[0])
         where = f"the tier of {asked[0].name}" if asked else "the first tier"
         hint = f"write - name: conformance in {where}, and victims: strict beside its plugins"
-        found = "nothing: pods of kube-system and system-node-critical may be evicted"
+        missing = "without conformance"
         if guard is not None:
             hint = f"leave out {_switches(bare)} of conformance"
-        wanted = f"conformance to judge the victims of {listing(bare, _SHOWN)}"
-        yield view.odd(wanted, found, hint, guard[0] if guard else "tiers")
+            missing = "conformance is switched off there"
+        says = (
+            "critical pods (kube-system, system-node-critical) may be evicted by "
+            f"{listing(bare, _SHOWN)}: {missing}"
+        )
+        yield view.odd(says, hint, guard[0] if guard else "tiers")
     gang = view.named("gang")
     off = [
         action
@@ -163,9 +175,8 @@ def _victims(view: _View) -> Iterator[Problem]:
     ]
     if gang is not None and off:
         hint = f"leave out {_switches(off)}, or evict whole gangs: gangpreempt, gangreclaim"
-        wanted = f"gang to judge the victims of {listing(off, _SHOWN)}"
-        found = "it is switched off: running gangs lose pods that they need"
-        yield view.odd(wanted, found, hint, gang[0])
+        says = f"running gangs may be broken by {listing(off, _SHOWN)}: gang is switched off there"
+        yield view.odd(says, hint, gang[0])
 
 
 def _switches(actions: Iterable[str]) -> str:
@@ -189,16 +200,17 @@ def _priorities(view: _View) -> Iterator[Problem]:
         hint = f"write - name: priority {where}"
         if priority is not None:
             hint = f"leave out {_switches(actions)} of priority"
-        found = "nothing: jobs evict pods of any priority, and none goes first"
-        wanted = f"priority to judge the victims of {listing(actions, _SHOWN)}"
-        yield view.odd(wanted, found, hint, priority[0] if priority else "tiers")
+        says = f"pods of any priority may be evicted by {listing(actions, _SHOWN)}: " + (
+            "priority is switched off there" if priority else "without the plugin priority"
+        )
+        yield view.odd(says, hint, priority[0] if priority else "tiers")
         return
     classes = view.world.of_kind("PriorityClass")
     own = [name for name in classes if name not in SYSTEM_PRIORITIES]
     if not own:
         hint = "create a PriorityClass for urgent jobs, or leave out the action"
-        wanted = f"priority classes, by which {listing(actions, _SHOWN)} chooses"
-        yield view.odd(wanted, "none: all jobs are equal, and no pod is evicted", hint, "actions")
+        says = f"{listing(actions, _SHOWN)} evicts no pod: without priority classes all are equal"
+        yield view.odd(says, hint, "actions")
 
 
 # Reclaim
@@ -211,23 +223,23 @@ def _reclaim(view: _View) -> Iterator[Problem]:
         return
     if not view.limiting:
         hint = "write - name: capacity (stated amounts) or - name: proportion (by weight)"
-        found = "none: any queue takes pods of any other"
-        yield view.odd("a plugin that limits queues beside reclaim", found, hint, "tiers")
+        says = f"any queue takes pods of any other by {actions[0]}: no plugin limits queues"
+        yield view.odd(says, hint, "tiers")
     for entry, made in view.limiting:
         hooks = (EVICTING_HOOKS[actions[0]], "preemptive")
         judged = [hook for hook in hooks if implements(type(made.plugin), hook)]
         off = [HOOKS[hook].switch for hook in judged if not made.offers(hook)]
         if off:
             hint = f"leave out {' and '.join(f'{key}: false' for key in off if key)}"
-            found = f"it is switched off: what queues deserve does not count in {actions[0]}"
-            yield view.odd(f"{entry.name} to judge the victims of reclaim", found, hint, entry)
+            says = f"what queues deserve does not count in {actions[0]}: {entry.name} is off there"
+            yield view.odd(says, hint, entry)
     queues = {name for name in view.queues if name not in _ROOT}
     open_to = [name for name in queues if view.queues[name].get("reclaimable") is not False]
     if not open_to:
         name = min(queues, default="default")
-        found = "none" if queues else "no queue at all"
+        found = "no queue is reclaimable" if queues else "there is no queue"
         hint = f"set spec.reclaimable: true of a queue, as in --set queue/{name}.reclaimable=true"
-        yield view.odd(f"a queue that {actions[0]} may take from", found, hint, "actions")
+        yield view.odd(f"{actions[0]} takes nothing: {found}", hint, "actions")
 
 
 # Nodes
@@ -238,12 +250,12 @@ def _predicates(view: _View) -> Iterator[Problem]:
     predicates = view.named("predicates")
     if predicates is not None and predicates[1].offers("filter_nodes"):
         return
-    found = "nothing: pods go to nodes with taints, other labels and no free ports"
-    hint = "write - name: predicates in the last tier"
+    missing, hint = "without predicates", "write - name: predicates in the last tier"
     if predicates is not None:
+        missing = "predicates is switched off"
         hint = f"leave out {HOOKS['filter_nodes'].switch}: false of predicates"
-    at = predicates[0] if predicates else "tiers"
-    yield view.odd("predicates to choose nodes that suit a pod", found, hint, at)
+    says = f"pods go to nodes with taints, other labels and no free ports: {missing}"
+    yield view.odd(says, hint, predicates[0] if predicates else "tiers")
 
 
 def _weights(view: _View) -> Iterator[Problem]:
@@ -253,20 +265,19 @@ def _weights(view: _View) -> Iterator[Problem]:
             at = PluginConf(entry.name, {}, {}, entry.argument_lines.get(key, 0), path=key)
             if isinstance(value, int | float) and "weight" in key.lower() and value < 0:
                 hint = "write 0 to switch it off, or a larger number"
-                yield view.odd("a weight of 0 or more", str(value), hint, at)
+                yield view.odd(f"a weight below 0 turns the order around: {value}", hint, at)
             stem, mark, resource = key.partition(".resources.")
             listed = _listed(entry.arguments.get(f"{stem}.resources"))
             if mark and resource not in listed:
                 names = ", ".join([*listed, resource])
                 hint = f"write {stem}.resources: {names}"
-                found = f"it is not in {stem}.resources, so its weight does not count"
-                yield view.odd(f"a resource that {entry.name} counts", found, hint, at)
+                says = f"the weight of {resource} does not count: it is not in {stem}.resources"
+                yield view.odd(says, hint, at)
             if key.endswith(".resources") and view.total:
                 lost = [name for name in _listed(value) if name not in view.total]
                 if lost:
                     hint = "correct the name, or leave it out"
-                    found = f"no node has {first_of(lost, _SHOWN)}"
-                    yield view.odd("resources of nodes", found, hint, at)
+                    yield view.odd(f"no node has {first_of(lost, _SHOWN)}", hint, at)
 
 
 def _listed(value: object) -> list[str]:
@@ -276,6 +287,10 @@ def _listed(value: object) -> list[str]:
 # Queues
 
 
+def _parents_of(names: Sequence[str]) -> str:
+    return f"parents of {first_of(names, _SHOWN)}" if len(names) > 1 else f"parent of {names[0]}"
+
+
 def _tree(view: _View) -> Iterator[Problem]:
     """Find amounts that do not add up along the tree, and a tree that nobody reads."""
     parents = {name: str(spec.get("parent") or "") for name, spec in view.queues.items()}
@@ -283,9 +298,8 @@ def _tree(view: _View) -> Iterator[Problem]:
     stating = [each for each in view.limiting if each[0].name == "capacity"]
     if placed and not any(made.plugin.hierarchy for _, made in stating):
         hint = "write enableHierarchy: true beside - name: capacity"
-        found = f"a flat list: the parents of {first_of(placed, _SHOWN)} do not count"
-        at = stating[0][0] if stating else "tiers"
-        yield view.odd("a plugin that reads the tree of queues", found, hint, at)
+        says = f"the tree of queues does not count: no plugin reads the {_parents_of(placed)}"
+        yield view.odd(says, hint, stating[0][0] if stating else "tiers")
     if not stating:
         return
     queues = Files(view.world.of_kind("Queue").values())
@@ -296,14 +310,15 @@ def _tree(view: _View) -> Iterator[Problem]:
             hint = "raise it to that, or lower those of the queues below"
             shown = finding.found
             found = shown.text if isinstance(shown, Shown) else str(shown)
-            yield view.odd(finding.wanted, found, hint, f"queue/{name}.{path}")
+            says = f"the queues below may get less than they state: {found}, not {finding.wanted}"
+            yield view.odd(says, hint, f"queue/{name}.{path}")
 
 
 def _shares(view: _View) -> Iterator[Problem]:
     """Find shares that the cluster does not have, and weights that are none."""
     if not view.limiting or not view.total:
         return
-    kinds = {"guarantee": lambda spec: (spec.get("guarantee") or {}).get("resource")}
+    kinds: dict[str, Any] = {"guarantee": _guaranteed}
     if any(entry.name == "capacity" for entry, _ in view.limiting):
         kinds["deserved"] = lambda spec: spec.get("deserved")
     for kind, read in kinds.items():
@@ -315,19 +330,59 @@ def _shares(view: _View) -> Iterator[Problem]:
         weight = spec.get("weight")
         if isinstance(weight, int | float) and weight < 0:
             hint = f"set it, as in --set queue/{name}.weight=1"
-            yield view.odd("a weight of 1 or more", str(weight), hint, f"queue/{name}.weight")
+            says = f"queue {name} gets no share: its weight is {weight}"
+            yield view.odd(says, hint, f"queue/{name}.weight")
+
+
+def _guarantees(view: _View) -> Iterator[Problem]:
+    """Find queues of a tree that may hold what is guaranteed to others.
+
+    What is guaranteed is taken off what the root may hold, and that has no end unless it is stated.
+    Admission refuses a change of the root; the same limits can be stated by the queues below it.
+    """
+    if not view.is_tree or not view.total:
+        return
+    capped = _counted((view.queues.get("root") or {}).get("capability"))
+    first = {name: spec for name, spec in view.queues.items() if view.is_first(name)}
+    parents = {str(spec.get("parent") or "") for spec in view.queues.values()}
+    for resource, holders in _by_resource(view, _guaranteed).items():
+        known, total = sum(holders.values()), view.total.get(resource, 0.0)
+        free = [
+            name
+            for name, spec in first.items()
+            if not _counted(spec.get("capability")).get(resource)
+            and (name in parents or known > holders.get(name, 0.0))
+        ]
+        if not capped.get(resource) and free and known <= total:
+            most = total - known + holders.get(free[0], 0.0)
+            says = (
+                f"guarantees are not kept free: root has no capability, so "
+                f"{first_of(free, _SHOWN)} may hold all {resource}"
+            )
+            hint = f"--set queue/{free[0]}.capability.{resource}={amount_text(resource, most)}"
+            more = "; the others in the same way, all nodes without what is guaranteed to others"
+            hint += more if len(free) > 1 else ""
+            yield view.odd(says, hint, f"queue/{free[0]}.capability.{resource}")
+
+
+def _guaranteed(spec: Mapping[str, Any]) -> Any:
+    return (spec.get("guarantee") or {}).get("resource")
 
 
 def _by_resource(view: _View, read: Any) -> dict[str, dict[str, float]]:
     """Return what the queues directly below the root state, by resource."""
-    is_tree = any(made.plugin.hierarchy for _, made in view.limiting)
     found: dict[str, dict[str, float]] = {}
     for name, spec in view.queues.items():
-        if name == "root" or (is_tree and str(spec.get("parent") or "") not in _ROOT):
+        if name == "root" or (view.is_tree and not view.is_first(name)):
             continue
-        for resource, amount in bundle(read(spec)).items():
+        for resource, amount in _counted(read(spec)).items():
             found.setdefault(resource, {})[name] = amount
     return found
+
+
+def _counted(given: Mapping[str, Any] | None) -> Bundle:
+    """Count the amounts of a manifest, in which they may be numbers as well as texts."""
+    return bundle({name: str(amount) for name, amount in (given or {}).items()})
 
 
 def _beyond(
@@ -336,11 +391,14 @@ def _beyond(
     """Describe shares that are larger than the cluster; the largest one can give most."""
     stated, largest = sum(holders.values()), max(holders, key=lambda name: holders[name])
     enough = holders[largest] - (stated - total)
-    field = f"{kind}.resource" if kind == "guarantee" else kind
+    is_guarantee = kind == "guarantee"
+    field, words = (f"{kind}.resource", "guaranteed") if is_guarantee else (kind, "due")
     who = counted(len(holders), "queue") if len(holders) > 1 else f"queue {largest}"
     hint = f"lower them by {amount_text(resource, stated - total)}"
     if enough >= 0:
         hint = f"--set queue/{largest}.{kind}.{resource}={amount_text(resource, enough)}"
-    found = f"{amount_text(resource, stated)} {kind} of {who}"
-    wanted = f"at most {amount_text(resource, total)} {resource}, all that the nodes have"
-    return view.odd(wanted, found, hint, f"queue/{largest}.{field}.{resource}")
+    says = (
+        f"not all of it can be given: {amount_text(resource, stated)} {resource} {words} to {who}, "
+        f"and the nodes have {amount_text(resource, total)}"
+    )
+    return view.odd(says, hint, f"queue/{largest}.{field}.{resource}")

@@ -168,6 +168,7 @@ class Course:
     """How many more times it may be played again."""
     is_cut: bool = False
     """Whether the time for the answer was up before all that is asked for was seen."""
+    observer: Observer | None = None
 
     def __post_init__(self) -> None:
         self.storms = StormWatch(self.timeline)
@@ -187,7 +188,7 @@ class Course:
     def step(self) -> None:
         """Play one cycle."""
         timeline, known = self.timeline, len(self.timeline.story.binds)
-        decisions = timeline.step()
+        decisions = timeline.step(self.observer)
         self.cycles += 1
         self.storms.look(decisions.evictions)
         for place, bound in enumerate(timeline.story.binds[known:], known):

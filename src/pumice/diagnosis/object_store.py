@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from pumice.api.kinds import GRACE_PERIOD_S, Manifest
-from pumice.api.named_files import conf_entries
+from pumice.api.named_files import applied, conf_entries
 from pumice.api.objects import KINDS, KubeObject, from_manifest, in_namespace, is_in_namespaces
 from pumice.api.times import epoch
 from pumice.controllers.expected import created
@@ -160,6 +160,20 @@ class ObjectStore:
         if kind[1] == "Pod" and manifest.get("spec") is None:
             manifest["spec"] = {}  # read as one that states nothing
         self._keep(kind[1], (manifest,), fresh=fresh)
+
+    def apply(self, item: Any, source: str) -> None:
+        """Take one object as if it were applied to those that are there.
+
+        Raises:
+            ManifestError: it cannot be used.
+        """
+        meta = item.get("metadata") if isinstance(item, dict) and "kind" in item else None
+        if isinstance(meta, dict) and "name" in meta and self.objects:
+            item = dict(in_namespace(item))
+            meta = item["metadata"]
+            known = self.objects.get((item["kind"], meta.get("namespace", ""), meta["name"]))
+            item = applied([known] if known else [], [item])[0]
+        self.take(item, source)
 
     def _pass_over(self, item: Mapping[str, Any]) -> None:
         """Count an object of a kind that scheduling does not read, and keep its name."""

@@ -19,7 +19,7 @@ from pumice.diagnosis.forecast import HORIZON_S, Course, waiting_jobs
 from pumice.diagnosis.manifest_causes import ended_phase
 from pumice.diagnosis.missing_pods import lacks_pods
 from pumice.diagnosis.runner import Timeline
-from pumice.scheduler import Observer
+from pumice.examine.cycle_facts import BelowDue, Losses
 
 _Sort = tuple[str, str, str, str, bool]
 """Namespace, Volcano job or else pod group, phase, and whether there is no node."""
@@ -155,28 +155,21 @@ def waiting_text(decisions: Decisions, job: str) -> str:
 class Played:
     """A world played until it settled."""
 
-    def __init__(
-        self,
-        world: ClusterState,
-        terms: Terms,
-        beside: "Played | None" = None,
-        *,
-        observer: Observer | None = None,
-    ) -> None:
-        """Play a world; most pods are the very same as in a world ``beside`` it.
-
-        The observer sees the last cycle, in which nothing changes any more.
-        """
+    def __init__(self, world: ClusterState, terms: Terms, beside: "Played | None" = None) -> None:
+        """Play a world; most pods are the very same as in a world ``beside`` it."""
         default_s, requeues = terms.default_runtime_s, terms.requeues
         timeline = Timeline(world, default_s=default_s, as_stated=True, requeues=requeues)
         self.first_pods = KnownPods(timeline.cluster.by_place("Pod"))
         self.first_groups = timeline.cluster.list(POD_GROUP)[0]
-        self.course = Course(timeline, terms.horizon_s, terms.deadline)
+        self.losses, due = Losses(), BelowDue()
+        self.course = Course(timeline, terms.horizon_s, terms.deadline, observer=self.losses)
         self.course.settle()
         self.is_settled = not (self.course.storm or self.course.is_cut)
         self.settled_in_s = timeline.now - timeline.start if self.is_settled else None
         self.timeline = timeline
-        self.decisions = timeline.look(observer)
+        self.decisions = timeline.look(due)
+        self.below_due = due.found
+        """Queues that have less than is due to them once nothing changes any more."""
         self.pods = KnownPods(timeline.cluster.by_place("Pod"))
         self._beside = beside
         bound = timeline.story.binds

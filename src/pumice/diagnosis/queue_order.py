@@ -5,7 +5,7 @@ from the cycle itself.
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from pumice.api.wording import counted
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.missing_pods import lacks_pods, quota_findings
 from pumice.diagnosis.runner import Replay
-from pumice.examine.job_outcome import waiting_lines
+from pumice.examine.job_outcome import reservation, waiting_lines
 from pumice.examine.order_keys import Keys, difference, job_keys, ordering_hooks, queue_keys
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
@@ -35,6 +35,8 @@ class Line:
     turn: int | None = None
     """Its place in the order in which jobs were actually taken, queues taking turns; from 1."""
     outcome: str = ""
+    reservation: Mapping[str, Any] | None = None
+    """When and on which nodes a job is promised to start, if it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +98,12 @@ class _Watcher(Observer):
         keys, own = ssn.snapshot.tasks.keys, ssn.snapshot.jobs.tasks[row]
         bound = sum(keys[each] in decisions.binds for each in own)
         outcome = counted(bound, "pod") + " bound" if bound else self._why(line.name, decisions)
-        return replace(line, turn=None if turn is None else turn + 1, outcome=outcome)
+        return replace(
+            line,
+            turn=None if turn is None else turn + 1,
+            outcome=outcome,
+            reservation=reservation(ssn, row),
+        )
 
     def _why(self, job: str, decisions: Decisions) -> str:
         """Return why a job got no node; a session knows of no quota that refuses pods."""

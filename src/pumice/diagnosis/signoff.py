@@ -7,11 +7,9 @@ jobs start; then what the answer cannot know.
 import math
 import operator
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from itertools import groupby
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,21 +17,15 @@ import numpy as np
 from pumice.api.annotations import RUN_SECONDS
 from pumice.api.duration import parse_duration
 from pumice.api.kinds import JOB, POD_GROUP, Manifest
-from pumice.api.quantity import amount_text
 from pumice.api.wording import counted, name_hint, span
 from pumice.controllers.base import controller_of
-from pumice.core.resources import PODS, STEP
 from pumice.diagnosis.cluster_state import key_of, title_of
-from pumice.diagnosis.played import Played, Terms, phase_of
+from pumice.diagnosis.played import Played, Terms
 from pumice.diagnosis.runner import unknown_votes
 from pumice.errors import InputError
-from pumice.framework.session import Session
-from pumice.scheduler import Observer
 
 _FAILED: Final = frozenset({"Failed", "Aborted", "Terminated"})
 """Phases of Volcano jobs that did not end well."""
-_WHOLE: Final = 1000.0
-"""One device, as amounts of devices are counted."""
 _PARTS: Final = {"mean": None, "p50": 50, "p95": 95, "p99": 99, "max": 100}
 """Figures of waiting times, and the percentile that each one is."""
 
@@ -134,18 +126,15 @@ class SignOff:
         return {**asdict(self), "jobs_earlier": self.earlier, "jobs_later": self.later}
 
 
-def sign_off(before: Played, after: Played, due: "tuple[Due, Due]", terms: Terms) -> SignOff:
+def sign_off(before: Played, after: Played, terms: Terms) -> SignOff:
     """Compare both sides; they are played on until all jobs have started that will."""
-    losses = _Losses.of(before), _Losses.of(after)
-    costs = [
-        _costs(side, before, each, lost)
-        for side, each, lost in zip((before, after), due, losses, strict=True)
-    ]
+    sides = before, after
+    costs = [_costs(side, before) for side in sides]
     named = (*before.first_waiting(), *after.first_waiting())
-    stopped = (job for lost in losses for job in lost.stopped)
+    stopped = (job for side in sides for job in _titles(side, side.losses.stopped))
     known = [job for job in dict.fromkeys((*named, *stopped)) if job in before.jobs]
     known = [job for job in known if job in after.jobs]
-    for side in (before, after):
+    for side in sides:
         side.course.play(known)
     waits = {job: (_starts_in(before, job), _starts_in(after, job)) for job in known}
     waits = {job: times for job, times in waits.items() if times != (None, None)}
@@ -168,45 +157,36 @@ def _differs(start: Start) -> bool:
 # One side
 
 
-def _costs(side: Played, earlier: Played, due: "Due", lost: "_Losses") -> Costs:
-    story, groups = side.timeline.story, _groups(side)
-    evicted = [groups.get(each.job) for each in story.evictions]
+def _costs(side: Played, earlier: Played) -> Costs:
+    lost = side.losses
     failed = {job for job, phase in _phases(side).items() if phase in _FAILED}
     failed_before = {
         key for key, job in side.timeline.beginning.jobs.items() if _job_phase(job) in _FAILED
     }
     return Costs(
-        evictions=len(story.evictions),
-        evicted=dict(Counter(each.pod for each in story.evictions).most_common()),
-        by_queue=_tally(_queue(group) for group in evicted),
-        by_priority=_tally(_priority(side, group) for group in evicted),
-        gangs_broken=[*lost.broken],
-        gangs_evicted=[*lost.whole],
+        evictions=lost.evicted.total(),
+        evicted=dict(lost.evicted.most_common()),
+        by_queue=dict(lost.by_queue.most_common()),
+        by_priority=dict(lost.by_priority.most_common()),
+        gangs_broken=_titles(side, lost.broken),
+        gangs_evicted=_titles(side, lost.whole),
         jobs_failed=sorted(failed - failed_before),
         jobs_lost=[
             job
             for job in side.jobs
             if not side.has_pods(job) and (job in side.had_pods or job in earlier.had_pods)
         ],
-        below_due=due.found,
+        below_due=side.below_due,
         settled_in_s=side.settled_in_s,
         waits={},
     )
 
 
-def _tally(names: Iterable[str]) -> dict[str, int]:
-    return dict(Counter(names).most_common())
-
-
-def _queue(group: Manifest | None) -> str:
-    return str((group or {}).get("spec", {}).get("queue") or "default")
-
-
-def _priority(side: Played, group: Manifest | None) -> str:
-    """Name the priority class of a job with its value."""
-    name = str((group or {}).get("spec", {}).get("priorityClassName") or "")
-    known = side.timeline.beginning.of_kind("PriorityClass").get(name)
-    return f"{name} ({known.get('value', 0)})" if known else name or "none"
+def _titles(side: Played, groups: Iterable[str]) -> list[str]:
+    """Name the jobs of pod groups, also of those that are gone."""
+    known = (*side.first_groups, *side.timeline.cluster.list(POD_GROUP)[0])
+    titles = {key_of(group): title_of(group) for group in known}
+    return [titles.get(group, group) for group in groups]
 
 
 def _phases(side: Played) -> dict[str, str]:
@@ -216,58 +196,6 @@ def _phases(side: Played) -> dict[str, str]:
 
 def _job_phase(job: Manifest) -> str:
     return str(((job.get("status") or {}).get("state") or {}).get("phase") or "")
-
-
-def _groups(side: Played) -> dict[str, Manifest]:
-    """Return the pod groups that there are or were, by the name of their job."""
-    last = side.timeline.cluster.list(POD_GROUP)[0]
-    return {title_of(group): group for group in (*side.first_groups, *last)}
-
-
-@dataclass
-class _Losses:
-    """Jobs that stop since pods of them are evicted."""
-
-    broken: dict[str, None] = field(default_factory=dict)
-    """Gangs that lose pods that they need, and keep others."""
-    whole: dict[str, None] = field(default_factory=dict)
-    """Gangs that lose all pods at once."""
-    stopped: dict[str, None] = field(default_factory=dict)
-    """All jobs that have fewer pods left than they need."""
-
-    @classmethod
-    def of(cls, side: Played) -> "_Losses":
-        """Follow the pods of each job; what succeeded still counts for its gang."""
-        found, alive = cls(), _first_alive(side)
-        least = {
-            job: int((group.get("spec") or {}).get("minMember") or 0)
-            for job, group in _groups(side).items()
-        }
-        story = side.timeline.story
-        moves = [(each.at, True, each.job, each.pod) for each in story.binds]
-        moves += [(each.at, False, each.job, each.pod) for each in story.evictions]
-        for (_, is_bind, job), several in groupby(sorted(moves), key=lambda move: move[:3]):
-            own, pods = alive.setdefault(job, set()), {move[3] for move in several}
-            if is_bind:
-                own |= pods
-                continue
-            had, needs = len(own), max(least.get(job, 0), 1)
-            own -= pods
-            if job and had >= needs > len(own):
-                found.stopped[job] = None
-                if needs > 1:
-                    (found.broken if own else found.whole)[job] = None
-        return found
-
-
-def _first_alive(side: Played) -> dict[str, set[str]]:
-    """Return the pods of each job that run in the beginning, and stay."""
-    alive: dict[str, set[str]] = {}
-    for pod in side.first_pods:
-        stays = pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp")
-        if stays and phase_of(pod) != "Failed":
-            alive.setdefault(side.timeline.job_of(pod), set()).add(key_of(pod))
-    return alive
 
 
 def _starts_in(side: Played, job: str) -> float | None:
@@ -280,38 +208,6 @@ def _starts_in(side: Played, job: str) -> float | None:
             return 0.0
         since = evicted[0]
     return next((e.at - start for e in story.binds if e.job == job and e.at >= since), None)
-
-
-class Due(Observer):
-    """Finds the queues that have less than is due to them when a cycle begins."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, dict[str, tuple[str, str]]] = {}
-
-    def opened(self, ssn: Session) -> None:
-        """Compare what queues hold with what they deserve, as far as their jobs ask for it.
-
-        A queue that has its due of one resource that its jobs ask for lacks none of the others.
-        """
-        limits, queues = ssn.queue_limits(), ssn.snapshot.queues
-        if limits is None:
-            return
-        held, asked = queues.allocated_or_pipelined, queues.pending >= STEP
-        due = np.minimum(limits.deserved, held + queues.pending)
-        due[PODS + 1 :] -= due[PODS + 1 :] % _WHOLE  # half a device is of no use
-        asked[PODS] = False
-        short = asked & (due - held >= STEP)
-        names = ssn.snapshot.resources.names
-        for row in limits.tree.ancestors:
-            is_leaf = row not in limits.tree.children
-            if is_leaf and asked[:, row].any() and (short[:, row] == asked[:, row]).all():
-                self.found[queues.names[row]] = {
-                    names[i]: (
-                        amount_text(names[i], float(held[i, row])),
-                        amount_text(names[i], float(due[i, row])),
-                    )
-                    for i in np.flatnonzero(short[:, row]).tolist()
-                }
 
 
 def _unknown(before: Played, after: Played, terms: Terms) -> list[str]:

@@ -11,6 +11,8 @@ Row = tuple[str, ...]
 _NAMED: Final = 3
 """Names beside a number."""
 _SIDES: Final = ("before", "after")
+SIGN_OFF: Final = "Sign-off"
+"""The title of the totals."""
 
 
 @dataclass(frozen=True)
@@ -22,19 +24,19 @@ class Table:
     rows: list[Row]
 
 
-def tables_of(signed: SignOff) -> list[Table]:
-    """Return the tables of a sign-off that have rows."""
+def tables_of(signed: SignOff, sides: tuple[str, str] = _SIDES) -> list[Table]:
+    """Return the tables of a sign-off that have rows; ``sides`` are the names of both columns."""
     before, after = signed.before, signed.after
     parts = [
         *_rows("queue", before.by_queue, after.by_queue),
         *_rows("priority", before.by_priority, after.by_priority),
     ]
-    times = ("job", *_SIDES, "difference")
+    times = ("job", *sides, "difference")
     tables = [
-        Table("Sign-off", ("", *_SIDES), _totals(signed)),
-        Table("Evictions by queue and priority", ("", *_SIDES), parts),
-        Table("Pods evicted more than once", ("pod", *_SIDES), _often(before, after)),
-        Table("Queues below their due", ("queue", *_SIDES), _lacking(before, after)),
+        Table(SIGN_OFF, ("", *sides), _totals(signed)),
+        Table("Evictions by queue and priority", ("", *sides), parts),
+        Table("Pods evicted more than once", ("pod", *sides), _often(before, after)),
+        Table("Queues below their due", ("queue", *sides), _lacking(before, after)),
         Table("Jobs that start earlier or later", times, [_start(each) for each in signed.starts]),
         Table("Not known", ("",), [(line,) for line in signed.unknown]),
     ]
@@ -122,5 +124,7 @@ def _rows(kind: str, before: Mapping[str, int], after: Mapping[str, int]) -> lis
 
 
 def _has(side: Costs, queue: str, resource: str) -> str:
-    found = side.below_due.get(queue, {}).get(resource)
-    return f"{found[0]} of {found[1]}" if found else "has its due"
+    if queue not in side.below_due:
+        return "has its due"
+    found = side.below_due[queue].get(resource)
+    return f"{found[0]} of {found[1]}" if found else ""

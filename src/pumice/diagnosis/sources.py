@@ -38,6 +38,7 @@ from pumice.errors import (
     Words,
 )
 from pumice.record.history import History
+from pumice.record.named_records import read_named_records
 from pumice.record.segments import is_record
 from pumice.scheduler import Scheduler
 
@@ -318,12 +319,18 @@ def _take_objects(pile: ObjectStore, content: dict[str, Any], file: Path | None)
                 _take_scenario(pile, dict(root.content), path.parent / str(name))
                 continue
             for document in root.pack().documents():
-                pile.take(document.content, document.source)
+                pile.apply(document.content, document.source)
 
 
 def _take_scenario(pile: ObjectStore, content: dict[str, Any], file: Path | None) -> None:
     """Take a scenario or a saved snapshot; ``file`` is None for a text."""
     path = file or _NO_FILE
+    records: list[dict[str, Any]] = []
+    if file is not None and content.get("objectsFrom"):
+        records, rest = read_named_records(path, content)
+        content = dict(rest)
+    for one in records:
+        _take_scenario(pile, one, None)
     _take_objects(pile, content, file)
     if "confFrom" in content:
         pile.conf = named_conf(file, str(content["confFrom"]))

@@ -31,6 +31,7 @@ class WaitingJob:
     cause: Finding
     position: Position | None
     forecast: Mapping[str, Any] | None = None
+    reservation: Mapping[str, Any] | None = None
 
     def to_data(self) -> dict[str, Any]:
         """Return it as JSON data."""
@@ -41,6 +42,7 @@ class WaitingJob:
             **self.cause.to_data(),
             "position": self.position.to_data() if self.position else None,
             "forecast": dict(self.forecast) if self.forecast else None,
+            "reservation": dict(self.reservation) if self.reservation else None,
         }
 
 
@@ -119,4 +121,5 @@ def _line(
         cause=cause,
         position=examiner.position,
         forecast=found.to_data() if found is not None else None,
+        reservation=outcome.reservation,
     )

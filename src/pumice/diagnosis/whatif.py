@@ -17,7 +17,7 @@ from pumice.diagnosis.forecast import Forecast
 from pumice.diagnosis.manifest_causes import ended_phase, manifest_findings, missing_input
 from pumice.diagnosis.missing_pods import quota_notes
 from pumice.diagnosis.played import Played, Terms
-from pumice.diagnosis.signoff import Due, SignOff, sign_off
+from pumice.diagnosis.signoff import SignOff, sign_off
 
 # The answer
 
@@ -105,9 +105,8 @@ def what_if(world: ClusterState, question: Question) -> Answer:
     changes = [*question.changes, *_submission(question.new_job)]
     changed = chain(changes)(world) if changes else world
     job = _asked(changed, question)
-    due = Due(), Due()
-    before = Played(world, question, observer=due[0])
-    after = Played(changed, question, before, observer=due[1]) if changes else before
+    before = Played(world, question)
+    after = Played(changed, question, before) if changes else before
     jobs = after.states(before)
     answer = _job_answer(after, changed, job) if job else None
     storm = after.course.storm
@@ -128,7 +127,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
     )
     # last, as both sides are played on
     signs = question.signs_off and bool(changes)
-    return replace(found, signoff=sign_off(before, after, due, question)) if signs else found
+    return replace(found, signoff=sign_off(before, after, question)) if signs else found
 
 
 def _submission(objects: Sequence[Manifest]) -> list[Change]:

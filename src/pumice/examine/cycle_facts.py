@@ -1,5 +1,10 @@
-"""What a cycle did to pods, gangs, queues and nodes, from the session that decided it."""
+"""What a cycle did to pods, gangs, queues and nodes, from the session that decided it.
 
+Tests hold invariants against the facts of each cycle, and a sign-off adds them up: both mean the
+same by a broken gang, the queue and priority of an evicted pod, and what is due to a queue.
+"""
+
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -7,7 +12,7 @@ import numpy as np
 
 from pumice.api.cycle_facts import CycleFacts, EvictedPod, FilledNode, LosingQueue, TouchedGang
 from pumice.api.decisions import Decisions
-from pumice.api.quantity import base_units
+from pumice.api.quantity import amount_text, base_units
 from pumice.core.resources import PODS, STEP, Column
 from pumice.core.status import ALLOCATED_CLASS
 from pumice.core.tables import NOWHERE
@@ -17,6 +22,8 @@ from pumice.scheduler import Observer
 
 _HOLDING: Final = [int(each) for each in ALLOCATED_CLASS]
 _READY: Final = [int(each) for each in READY]
+_WHOLE: Final = 1000.0
+"""One device, as amounts of devices are counted."""
 
 
 class FactsObserver(Observer):
@@ -29,9 +36,7 @@ class FactsObserver(Observer):
 
     def opened(self, ssn: Session) -> None:
         """Note what jobs have, and what is due to queues, before anything is decided."""
-        stated = (plugin.queue_limits(ssn.snapshot, ssn.total) for plugin in ssn.plugins)
-        limits = next((each for each in stated if each is not None), None)
-        queues = ssn.snapshot.queues
+        limits, queues = ssn.queue_limits(), ssn.snapshot.queues
         self._due = (
             (queues.deserved.copy(), queues.guarantee.copy())
             if limits is None
@@ -91,6 +96,76 @@ class FactsObserver(Observer):
                 deserved=_amounts(ssn, deserved[:, queue], asked),
                 guarantee=_amounts(ssn, guarantee[:, queue], asked),
             )
+
+
+class Losses(FactsObserver):
+    """What cycles take from jobs and queues, added up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.evicted: Counter[str] = Counter()
+        """Pod to how often it is evicted."""
+        self.by_queue: Counter[str] = Counter()
+        self.by_priority: Counter[str] = Counter()
+        self.broken: dict[str, None] = {}
+        """Gangs, by pod group, that lose pods that they need, and keep others."""
+        self.whole: dict[str, None] = {}
+        """Gangs that lose all their pods at once."""
+        self.stopped: dict[str, None] = {}
+        """All jobs that have fewer pods left than they need."""
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """Add the facts of one more cycle."""
+        if not decisions.evictions:
+            return
+        super().decided(ssn, decisions)
+        for pod in self.facts.evicted:
+            self.evicted[pod.pod] += 1
+            self.by_queue[pod.queue or "none"] += 1
+            name = pod.priority_class
+            self.by_priority[f"{name} ({pod.priority})" if name else str(pod.priority)] += 1
+        losing = {pod.job for pod in self.facts.evicted}
+        for gang in self.facts.gangs:
+            if gang.job in losing and gang.is_stopped:
+                self.stopped[gang.job] = None
+                if gang.needed > 1:
+                    (self.broken if gang.holding else self.whole)[gang.job] = None
+
+
+class BelowDue(Observer):
+    """Finds the queues that have less than is due to them when a cycle begins."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, dict[str, tuple[str, str]]] = {}
+        """Queue to resource to what it has, and what is due to it."""
+
+    def opened(self, ssn: Session) -> None:
+        """Compare what queues hold with what they deserve, as far as their jobs ask for it.
+
+        A queue that has its due of one resource that its jobs ask for lacks none of the others.
+        """
+        limits, queues = ssn.queue_limits(), ssn.snapshot.queues
+        if limits is None:
+            return
+        held = queues.allocated_or_pipelined
+        # of what the cluster has and a queue does not deserve, such as memory, nothing is due
+        counts = (limits.deserved >= STEP) | (ssn.total < STEP)[:, None]
+        asked = (queues.pending >= STEP) & counts
+        due = np.minimum(limits.deserved, held + queues.pending)
+        due[PODS + 1 :] -= due[PODS + 1 :] % _WHOLE  # half a device is of no use
+        asked[PODS] = False
+        short = asked & (due - held >= STEP)
+        names = ssn.snapshot.resources.names
+        for row in limits.tree.ancestors:
+            is_leaf = row not in limits.tree.children
+            if is_leaf and asked[:, row].any() and (short[:, row] == asked[:, row]).all():
+                self.found[queues.names[row]] = {
+                    names[i]: (
+                        amount_text(names[i], float(held[i, row])),
+                        amount_text(names[i], float(due[i, row])),
+                    )
+                    for i in np.flatnonzero(short[:, row]).tolist()
+                }
 
 
 def _with_children(ssn: Session, amounts: Column) -> Column:

@@ -19,7 +19,6 @@ from pumice.core.resources import STEP, Mask
 from pumice.core.status import PHASES, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
-from pumice.framework.future.promises import Promise
 from pumice.framework.job_records import Record, Stage
 from pumice.framework.refusals import Why
 from pumice.framework.roles import READY, count_roles
@@ -214,7 +213,7 @@ class Watcher(Observer):
                 p: decisions.beneficiaries.get(p, "") for p in decisions.evictions if p in own
             },
             evicted_by=_distinct(decisions.evicted_by.get(p, "") for p in own),
-            reservation=_reservation(ssn, job),
+            reservation=reservation(ssn, row),
             leaving=_leaving(ssn, [each for each in job.tasks if each not in gone]),
             makes_way=_making_way(ssn, decisions, own),
             leaves_in_s=_leaves_in(ssn, decisions, own),
@@ -223,15 +222,12 @@ class Watcher(Observer):
         )
 
 
-def _reservation(ssn: Session, job: Job) -> dict[str, Any] | None:
-    """Return when and where a waiting job is promised to start; None if it is not."""
-    own = ssn.promises.get(job.row)
+def reservation(ssn: Session, job: int) -> dict[str, Any] | None:
+    """Return when and where a waiting job (row) is promised to start; None if it is not."""
+    own = ssn.promises.get(job)
     if own is None or math.isinf(own.start):
         return None
-    before = [each for each in ssn.promises.values() if each.start <= own.start]
-    places = ssn.future.places(before)
-    rows = [] if isinstance(places, Promise) else sorted(set(places[job.row]))
-    table = ssn.snapshot.nodes
+    rows, table = sorted(set(ssn.promised_places.get(job, ()))), ssn.snapshot.nodes
     idle = table.idle[:, rows] - own.demand.need[:, np.newaxis] > -STEP
     free, wait = int(np.count_nonzero(idle.all(axis=0))), max(own.start - ssn.now, 0.0)
     nodes = [table.names[row] for row in rows]

@@ -12,7 +12,7 @@ from pumice.api.conf import PluginConf, Problem, SchedulerConf
 from pumice.api.conf_checks import check_names, check_repeats
 from pumice.api.conf_lines import summary
 from pumice.api.usage_conf import read_usage_conf
-from pumice.api.wording import first_of
+from pumice.api.wording import first_of, listing
 from pumice.errors import Words
 from pumice.framework.arguments import (
     ACTION_ARGUMENTS,
@@ -47,10 +47,9 @@ def check_guards(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> li
                     Problem(
                         line=entry.line,
                         field=entry.path,
-                        wanted=f"{entry.name} to judge every victim",
-                        found=Words(f"others that may decide alone: {_named(passing)}"),
-                        hint=f"{enabled.plugin.protects} may be evicted; "
-                        f"{_way_out(conf, tiers, number, enabled)}; see docs/victims.md",
+                        says=f"{enabled.plugin.protects} may be evicted: {_named(passing)} can "
+                        f"choose victims without {entry.name}",
+                        hint=f"{_way_out(conf, tiers, number, enabled)}; see docs/victims.md",
                         severity="odd",
                     )
                 )
@@ -98,7 +97,8 @@ def _judges(plugin: Plugin, action: str) -> bool:
 
 def _named(passing: _Passing) -> str:
     found = sorted(passing.items(), key=lambda item: item[0][0])
-    return ", ".join(f"{name} in tier {n} ({', '.join(actions)})" for (n, name), actions in found)
+    texts = [f"{name} in tier {n} ({', '.join(actions)})" for (n, name), actions in found]
+    return listing(texts, len(texts))
 
 
 def _way_out(

@@ -81,9 +81,13 @@ class Hooks:
     def asks(self, hook: Method) -> list[list[Ask]]:
         """Return the questions of a hook, tier by tier; a strict tier is asked as one."""
         found = [[ask for _, ask in tier] for tier in self.tiers(hook)]
-        if self._last_asked(hook.__name__) is not None:
+        if self.ends_strictly(hook):
             found[-1] = [in_unison(found[-1])]
         return found
+
+    def ends_strictly(self, hook: Method) -> bool:
+        """Return whether the last tier that is asked has a say only as a whole."""
+        return self._last_asked(hook.__name__) is not None
 
     def _last_asked(self, hook: str) -> int | None:
         """Return how many tiers are asked about victims if a strict one has the last word."""

@@ -1,5 +1,6 @@
 """One scheduling cycle: its state, its input, and what plugins see and leave in it."""
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
@@ -128,6 +129,20 @@ class Session(SessionState):
         """The cluster ahead of now; its module is imported when it is first asked."""
         made: FutureView = import_module(_FUTURE).Future(self, self.now)
         return made
+
+    @cached_property
+    def promised_places(self) -> dict[int, list[int]]:
+        """Job (row) to the nodes of its pods by the plan, where it is promised a start; at close.
+
+        Jobs behind one that would find no place are not among them.
+        """
+        known = [each for each in self.promises.values() if math.isfinite(each.start)]
+        while known:
+            found = self.future.places(known)
+            if not isinstance(found, Promise):
+                return found
+            known = [each for each in known if each.start < found.start]
+        return {}
 
     def promise_changes(self) -> dict[str, PromiseChange]:
         """Return how promised starts differ from those that pod groups state, at close."""

@@ -96,6 +96,14 @@ _SCHEDULER: Final = (
     ),
     _gauge("unschedule_job_count", "Jobs that found no place"),
     _own("gauge", "waiting_jobs", "Jobs that wait, by code of the decisive cause", ("code",)),
+    _own("gauge", "reserved_jobs", "Waiting jobs that are promised a start"),
+    _own("gauge", "reserved_amount", "What they are promised, by resource", ("resource",)),
+    _own(
+        "gauge",
+        "reserved_idle_amount",
+        "What is idle now on the nodes planned for them, at most what they are promised",
+        ("resource",),
+    ),
     _own(
         "counter",
         "shadow_binds_total",

@@ -126,6 +126,8 @@ class Metrics:
         self._scalars: dict[str, set[str]] = {}
         self._waiting: set[str] = set()
         self._codes: set[str] = set()
+        self._resources: set[str] = set()
+        """Resources of which something was promised."""
         self._families["pumice_build_info"].labels(__version__).set(1)
 
     def text(self) -> str:
@@ -217,6 +219,14 @@ class Metrics:
         for code, count in codes.items():
             self._child("pumice_waiting_jobs", code).set(count)
         self._codes |= codes.keys()
+
+    def reserved(self, jobs: int, amounts: Mapping[str, float], idle: Mapping[str, float]) -> None:
+        """Set how many jobs are promised a start, what, and what is idle meanwhile, by resource."""
+        self._child("pumice_reserved_jobs").set(jobs)
+        self._resources |= amounts.keys()
+        for name in self._resources:
+            self._child("pumice_reserved_amount", name).set(amounts.get(name, 0.0))
+            self._child("pumice_reserved_idle_amount", name).set(idle.get(name, 0.0))
 
     def shadow_bind(self, outcome: str) -> None:
         """Count a pod that the running scheduler bound, by what the shadow decided."""

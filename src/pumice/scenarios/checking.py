@@ -9,15 +9,15 @@ from pumice.api.kinds import Manifest
 from pumice.api.scenario_values import with_line
 from pumice.errors import ScenarioError
 from pumice.scenarios.compare import CompareOptions, Difference, Explain, differences
-from pumice.scenarios.expectations import NO_EXPECTATION, Eventually
-from pumice.scenarios.objects import key_of
-from pumice.scenarios.played import (
+from pumice.scenarios.cycles import (
     CycleScheduler,
     PlayedCycle,
     SchedulerFactory,
     played_cycles,
     scheduler_of,
 )
+from pumice.scenarios.expectations import NO_EXPECTATION, Eventually
+from pumice.scenarios.objects import key_of
 from pumice.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:

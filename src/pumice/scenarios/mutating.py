@@ -7,8 +7,8 @@ from pathlib import Path
 from pumice.api.conf import parse_conf
 from pumice.errors import PumiceError, ScenarioError, Words
 from pumice.scenarios.compare import CompareOptions
+from pumice.scenarios.cycles import SchedulerFactory
 from pumice.scenarios.mutants import Mutant, mutants_of
-from pumice.scenarios.played import SchedulerFactory
 from pumice.scenarios.runner import ScenarioFile, cases_in, run_files
 
 

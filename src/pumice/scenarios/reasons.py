@@ -14,7 +14,7 @@ from pumice.examine.findings import Finding
 from pumice.examine.victims import VictimExaminer
 from pumice.framework.plugin import Plugin
 from pumice.scenarios.compare import Difference
-from pumice.scenarios.played import PlayedCycle
+from pumice.scenarios.cycles import PlayedCycle
 from pumice.scenarios.scenario import Scenario
 
 _MOST: Final = 3

@@ -22,8 +22,8 @@ from pumice.processes import worker_processes
 from pumice.scenarios.cases import Case, cases_from
 from pumice.scenarios.checking import differences_of
 from pumice.scenarios.compare import CompareOptions, Difference
+from pumice.scenarios.cycles import CycleScheduler, PlayedCycle, SchedulerFactory, play
 from pumice.scenarios.drawn import Document, save, shrunk
-from pumice.scenarios.played import CycleScheduler, PlayedCycle, SchedulerFactory, play
 from pumice.scenarios.scenario import (
     SUFFIXES,
     Scenario,

@@ -17,7 +17,7 @@ import yaml
 from pumice.api.conf import DEFAULT_CONF
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import ObjectLine, load_values, object_lines
-from pumice.api.named_files import is_snapshot, named_conf, named_manifests
+from pumice.api.named_files import applied, is_snapshot, named_conf, named_manifests
 from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.api.scenario_values import (
     listed,
@@ -66,7 +66,7 @@ _MARKS = frozenset(
     }
 )
 _READ = frozenset(kind for _, kind in KINDS)
-_OF_SNAPSHOTS = ("conf", "now", "seed", "nodeUsage", "hidden")
+_OF_SNAPSHOTS = frozenset({"conf", "now", "seed", "nodeUsage", "hidden"})
 """What a snapshot states besides its objects, unless the scenario that names it does."""
 _UNTIL_QUIET = 50
 """Cycles after which a scenario that states no number of them, and does not settle, ends."""
@@ -286,30 +286,42 @@ def _objects(path: Path, document: Mapping[str, Any]) -> tuple[list[Manifest], M
         with _as_scenario_error(path, "objects "):
             given = parse_yaml(given, str(path))
     found = [(path, f"objects[{i}]", item) for i, item in enumerate(listed(path, "objects", given))]
-    names = document.get("objectsFrom", [])
-    for name in [names] if isinstance(names, str) else listed(path, "objectsFrom", names):
-        typed(path, "objectsFrom", name, str, "file names")
-        other, stated = path.parent / name, {}
-        roots = [root.content for root in named_manifests(path, name, ScenarioError)]
-        for root in roots:
-            if is_snapshot(root):
-                stated = {key: root[key] for key in _OF_SNAPSHOTS if key in root}
-        if document.keys() & {"conf", "confFrom"}:
-            stated.pop("conf", None)
-        document = {**stated, **document}
-        items = [one for root in roots for one in _items(root)]
-        found += [(other, f"document[{i}]", item) for i, item in enumerate(items)]
-    stated_objects = [
-        manifest for item in found if item[2] is not None for manifest in _manifests(*item)
-    ]
-    return stated_objects, document
+    objects = _checked(found)
+    if document.get("objectsFrom"):
+        from pumice.record.named_records import read_named_records  # noqa: PLC0415  (few name any)
+
+        records, document = read_named_records(path, document)
+        for root in records:
+            objects, document = _with_file(objects, document, path, [root])
+        names = document["objectsFrom"]
+        for name in [names] if isinstance(names, str) else listed(path, "objectsFrom", names):
+            typed(path, "objectsFrom", name, str, "file names")
+            roots = [root.content for root in named_manifests(path, name, ScenarioError)]
+            objects, document = _with_file(objects, document, path.parent / name, roots)
+    return objects, document
+
+
+def _with_file(
+    objects: list[Manifest], document: Mapping[str, Any], file: Path, roots: Sequence[Any]
+) -> tuple[list[Manifest], Mapping[str, Any]]:
+    """Add the objects of a file, and what a snapshot states unless the scenario does."""
+    stated = {
+        key: root[key] for root in roots if is_snapshot(root) for key in _OF_SNAPSHOTS & root.keys()
+    }
+    if document.keys() & {"conf", "confFrom"}:
+        stated.pop("conf", None)
+    items = [one for root in roots for one in _items(root)]
+    new = _checked([(file, f"document[{i}]", item) for i, item in enumerate(items)])
+    return applied(objects, new) if objects else new, {**stated, **document}
+
+
+def _checked(found: Sequence[tuple[Path, str, Any]]) -> list[Manifest]:
+    return [manifest for item in found if item[2] is not None for manifest in _manifests(*item)]
 
 
 def _items(root: Any) -> list[Any]:
     """Return the objects of a document that another scenario names: those that scheduling reads."""
-    if is_snapshot(root):
-        return [*root["objects"]]
-    found = root if isinstance(root, list) else [root]
+    found = root["objects"] if is_snapshot(root) else root if isinstance(root, list) else [root]
     return [one for item in found for one in _unpacked(item) if one is None or _is_read(one)]
 
 

@@ -15,8 +15,8 @@ from pumice.api.decisions import Decisions
 from pumice.api.output_files import write_file
 from pumice.errors import ScenarioError
 from pumice.scenarios.compare import counts
+from pumice.scenarios.cycles import PlayedCycle
 from pumice.scenarios.expectations import Record
-from pumice.scenarios.played import PlayedCycle
 from pumice.scenarios.scenario import Scenario
 
 

@@ -125,7 +125,7 @@ def test_a_configuration_is_checked_with_its_cluster(tmp_path: Path) -> None:
     cluster = str(ROOT / "examples" / "first-cluster.yaml")
     result = CliRunner().invoke(main, ["config", "check", str(conf), "--cluster", cluster])
     assert (result.exit_code, "no errors" in result.stdout) == (0, True)
-    assert "allocate, which alone binds pods" in result.stderr
+    assert "no pod is bound: the action allocate is missing" in result.stderr
     assert "write - name: priority before gang" in result.stderr
     strict = ["config", "check", "--cluster", cluster, "--strict", "-o", "json"]
     own = CliRunner().invoke(main, strict)

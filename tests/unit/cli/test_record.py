@@ -123,6 +123,40 @@ def test_a_moment_can_be_saved_as_a_snapshot(folder: Path, tmp_path: Path) -> No
     assert any(one["metadata"]["name"] == "new-0" for one in saved["objects"])
 
 
+@pytest.mark.parametrize(
+    ("given", "outcome"),
+    [
+        ("now: 00:01:10\nexpect: {causes: {default/new: InsufficientResource}}", "1 passed"),
+        ("now: -340s\neventually: {starts: [default/new]}", "0 passed, 1 failed"),
+        ("now: 00:03:00\nexpect: {phases: {default/new: Completed}}", "1 passed"),
+        ("now: 2020-01-01T00:00:00Z\nexpect: {binds: 0}", "a time from 2026-01-01T00:00:00Z on"),
+        ("now: soon\nexpect: {binds: 0}", "test.yaml:2: now: expected a time such as"),
+    ],
+)
+def test_a_record_is_the_cluster_of_a_test(folder: Path, given: str, outcome: str) -> None:
+    file = folder.parent / "test.yaml"
+    file.write_text(f"objectsFrom: record\n{given}\n")
+    assert outcome in pumice("test", file).stdout
+
+
+def test_a_record_is_read_wherever_a_snapshot_is(folder: Path, tmp_path: Path) -> None:
+    conf, scenario = tmp_path / "new.conf", folder.parent / "run.yaml"
+    conf.write_text(CONF.replace("gang}", "gang}, {name: binpack}"))
+    scenario.write_text("objectsFrom: record\nnow: 00:01:10\n")
+    then = ("--at", "00:01:10")
+    asked = [
+        ("whatif", "-f", folder, *then, "--new-conf", conf),
+        ("diff", conf, conf, "-f", folder, *then),
+        ("config", "check", conf, "--cluster", folder, *then),
+        ("snapshot", "diff", folder, folder),
+        ("explain", "new", "-f", scenario),
+        ("run", scenario),
+    ]
+    for words in asked:
+        done = pumice(*words)
+        assert done.exit_code == 0, (words, done.stderr)
+
+
 def test_a_time_before_the_record_is_named(folder: Path) -> None:
     done = pumice("explain", "new", "-f", folder, "--at", "2020-01-01T00:00:00Z")
     assert done.exit_code == 2

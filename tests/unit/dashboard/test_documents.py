@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
+from pumice.api.annotations import RESERVATION
 from pumice.api.decisions import Decisions
+from pumice.api.reservations import Reservation
+from pumice.api.times import rfc3339
 from pumice.dashboard import documents
 from pumice.dashboard.feed import CYCLES, CycleRecord
 from pumice.dashboard.questions import Respondent, Starting, Why, pictured
@@ -150,3 +153,24 @@ def test_waiting_jobs_have_the_start_that_is_forecast() -> None:
     )
     assert by_name["default/next"] == (starts["default/next"]["at"], starts["default/next"]["text"])
     assert by_name["default/busy"] == (None, "")
+
+
+def test_promised_starts_are_ahead_of_now_behind_the_ends_of_running_jobs() -> None:
+    runs = pod("busy-0", group="busy", cpu=4, node="n1", phase="Running")
+    runs["status"]["startTime"] = rfc3339(NOW - 40)
+    promise = Reservation.at(NOW + 60, ("n1",)).to_text()
+    bound = {"pumice.dev/walltime-seconds": "100"}
+    busy = pod_group("busy", phase="Running", annotations=bound)
+    following = pod_group("next", phase="Inqueue", annotations={RESERVATION: promise, **bound})
+    last = pod_group("last", phase="Inqueue", annotations={RESERVATION: promise})
+    given = (queue("default"), node("n1", cpu=4), busy, runs)
+    assert documents.jobs(View(pictured(world(*given))))["ahead"] == []
+    table = documents.jobs(View(pictured(world(*given, following, last))))
+    assert table["reserved"] == [False, True, True]
+    assert table["start"] == [None, NOW + 60, NOW + 60]
+    lines = [(line["job"], line["from"], line["until"]) for line in table["ahead"]]
+    assert lines == [
+        ("default/busy", None, NOW + 60),
+        ("default/next", NOW + 60, NOW + 160),
+        ("default/last", NOW + 60, None),
+    ]

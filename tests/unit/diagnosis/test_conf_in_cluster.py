@@ -39,10 +39,15 @@ def world(**changed: dict[str, Any]) -> ClusterState:
     """Two nodes of 8 cpus, and a tree of queues: org with red and blue, and ops."""
     specs: dict[str, dict[str, Any]] = {
         "root": {"reclaimable": False},
-        "org": {"parent": "root", "deserved": {"cpu": "12"}, "guarantee": guaranteed(4)},
+        "org": {
+            "parent": "root",
+            "deserved": {"cpu": "12"},
+            "guarantee": guaranteed(4),
+            "capability": {"cpu": 16},
+        },
         "red": {"parent": "org", "deserved": {"cpu": "8"}, "guarantee": guaranteed(4)},
         "blue": {"parent": "org", "deserved": {"cpu": "4"}},
-        "ops": {"parent": "root", "deserved": {"cpu": "4"}},
+        "ops": {"parent": "root", "deserved": {"cpu": 4}, "capability": {"cpu": 12}},
     }
     specs = {name: {**spec, **changed.get(name, {})} for name, spec in specs.items()}
     urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
@@ -72,37 +77,43 @@ LIST = "enqueue, allocate, preempt, reclaim, backfill"
 @pytest.mark.parametrize(
     ("old", "new", "wanted", "helps"),
     [
-        (LIST, "enqueue, preempt, reclaim", "allocate, which", '"enqueue, allocate, preempt'),
-        (LIST, LIST.removeprefix("enqueue, "), "overcommit is never asked", f'"{LIST}"'),
-        (LIST, "enqueue, reclaim, allocate, preempt", "promised again", '"enqueue, allocate'),
-        (LIST, "allocate, enqueue, preempt, reclaim", "enqueue before allocate", '"enqueue, alloc'),
-        ("  - name: conformance\n", "", "kube-system", "- name: conformance"),
+        (LIST, "enqueue, preempt, reclaim", "no pod is bound", '"enqueue, allocate, preempt'),
+        (LIST, LIST.removeprefix("enqueue, "), "admitted without limit", f'"{LIST}"'),
+        (LIST, "enqueue, reclaim, allocate, preempt", "promises are lost", '"enqueue, allocate'),
+        (LIST, "allocate, enqueue, preempt, reclaim", "after others have", '"enqueue, alloc'),
+        ("  - name: conformance\n", "", "critical pods (kube-system", "- name: conformance"),
         (
             "- name: conformance",
             "- name: conformance\n    enableReclaimable: false",
-            "conformance to judge the victims of reclaim",
+            "may be evicted by reclaim: conformance is switched off there",
             "leave out enableReclaimable: false",
         ),
         (
             "- name: gang",
             "- name: gang\n    enablePreemptable: false",
-            "gang to judge the victims of preempt, got it is switched off",
+            "running gangs may be broken by preempt: gang is switched off there",
             "leave out enablePreemptable: false",
         ),
         ("  - name: priority\n", "", "pods of any priority", "- name: priority before gang"),
-        ("  - name: predicates\n", "", "predicates to choose nodes", "- name: predicates"),
+        ("  - name: predicates\n", "", "nodes with taints", "- name: predicates"),
         (
             "enableHierarchy: true",
             "enableHierarchy: true\n    enableReclaimable: false",
             "what queues deserve does not count in reclaim",
             "leave out enableReclaimable: false",
         ),
-        ("    enableHierarchy: true\n", "", "a flat list", "enableHierarchy: true"),
-        ("binpack.weight: 2", "binpack.weight: -2", "weight of 0 or more", "write 0"),
+        ("    enableHierarchy: true\n", "", "tree of queues does not", "enableHierarchy: true"),
+        (
+            "  - name: capacity\n    enableHierarchy: true\n",
+            "",
+            "any queue takes pods of any other by reclaim",
+            "- name: capacity",
+        ),
+        ("binpack.weight: 2", "binpack.weight: -2", "weight below 0", "write 0"),
         (
             "binpack.weight: 2",
             "binpack.resources.example.com/fpga: 3",
-            "its weight does not count",
+            "weight of example.com/fpga does not count",
             "binpack.resources: nvidia.com/gpu, example.com/fpga",
         ),
         (
@@ -111,9 +122,14 @@ LIST = "enqueue, allocate, preempt, reclaim, backfill"
             "no node has nvidia.com/gpus",
             "correct the name",
         ),
-        ("- victims: strict\n  plugins", "- plugins", "gang to judge every victim", "tier 1"),
-        ("- victims: strict\n  plugins", "- plugins", "priority to judge every", "tier 1"),
-        ("- victims: strict\n  plugins", "- plugins", "capacity to judge every", "tier 1"),
+        (
+            "- victims: strict\n  plugins",
+            "- plugins",
+            "conformance in tier 1 (preempt, reclaim) can choose victims without gang",
+            "write victims: strict beside plugins in tier 1",
+        ),
+        ("- victims: strict\n  plugins", "- plugins", "victims without priority", "tier 1"),
+        ("- victims: strict\n  plugins", "- plugins", "victims without capacity", "tier 1"),
     ],
 )
 def test_each_mistake_of_a_configuration_is_named(
@@ -132,23 +148,41 @@ CLOSED = {"reclaimable": False}
     [
         (
             dict.fromkeys(("org", "red", "blue", "ops"), CLOSED),
-            "a queue that reclaim may take from",
+            "reclaim takes nothing: no queue is reclaimable",
             ".reclaimable=true",
         ),
         (  # the sum is that of all children, also where the parent states nothing
             {"org": {"deserved": {}}},
-            "queue/org.deserved: expected at least cpu 12, the sum of the queues below",
+            "not at least cpu 12, the sum of the queues below",
             "queue/org.deserved",
         ),
-        ({"red": {"guarantee": guaranteed(6)}}, "expected at least cpu 6", "queue/org.guarantee"),
+        ({"red": {"guarantee": guaranteed(6)}}, "not at least cpu 6", "queue/org.guarantee"),
         (
             {"org": {"capability": {"cpu": "4"}}, "red": {"capability": {"cpu": "10"}}},
             "at least 10, as the queues below",
             "queue/org.capability.cpu",
         ),
-        ({"ops": {"deserved": {"cpu": "8"}}}, "20 deserved of 2 queues", "org.deserved.cpu=8"),
-        ({"ops": {"guarantee": guaranteed(14)}}, "18 guarantee of 2", "ops.guarantee.cpu=12"),
-        ({"ops": {"weight": -1}}, "got -1", "queue/ops.weight=1"),
+        (
+            {"ops": {"deserved": {"cpu": "8"}}},
+            "20 cpu due to 2 queues, and the nodes have 16",
+            "org.deserved.cpu=8",
+        ),
+        (
+            {"ops": {"guarantee": guaranteed(14)}},
+            "18 cpu guaranteed to 2 queues",
+            "ops.guarantee.cpu=12",
+        ),
+        ({"ops": {"weight": -1}}, "its weight is -1", "queue/ops.weight=1"),
+        (
+            {"ops": {"capability": {}}},
+            "guarantees are not kept free: root has no capability, so ops may hold all cpu",
+            "--set queue/ops.capability.cpu=12)",
+        ),
+        (
+            {"org": {"capability": {}}, "ops": {"capability": {}}},
+            "so org, ops may hold all cpu",
+            "--set queue/org.capability.cpu=16; the others",
+        ),
     ],
 )
 def test_each_mistake_of_queues_is_named(
@@ -165,10 +199,5 @@ def test_preempt_without_priority_classes_evicts_nobody() -> None:
         objects=tuple(one for one in plain.objects if one["kind"] != "PriorityClass"), now=0.0
     )
     [found] = warnings(CONF, plain)
-    assert "all jobs are equal" in found
+    assert "without priority classes all are equal" in found
     assert "create a PriorityClass" in found
-
-
-def test_reclaim_without_limits_of_queues_takes_from_everybody() -> None:
-    conf = CONF.replace("  - name: capacity\n    enableHierarchy: true\n", "")
-    assert any("any queue takes pods of any other" in each for each in warnings(conf, world()))

@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+from click.testing import CliRunner
+
+from pumice.cli.main import main
 from pumice.diagnosis.queue_order import queue_order
 from pumice.testing import node, priority_class, queue
 
@@ -85,3 +88,25 @@ def test_nobody_waits_in_an_empty_cluster(world: Any) -> None:
     found = queue_order(world([NODE, queue("default")]))
     assert (found.queues, found.jobs) == ([], {})
     assert json.dumps(found.to_dict())
+
+
+def test_promised_starts_are_the_same_in_every_answer() -> None:
+    def asked(*words: str) -> Any:
+        given = ("-f", "tests/staged/would-delay-a-promised-gang.yaml", "-o", "json")
+        done = CliRunner().invoke(main, [*words, *given])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.output)
+
+    promised = asked("explain", "wide", "--no-unblock")["reservation"]
+    assert promised.pop("text") == "reserved: 2 nodes from 11:00, 1 of them free now"
+    assert promised == {"start": "2026-01-01T11:00:00Z", "in_s": 3600.0, "nodes": ["n1", "n2"]}
+    for lines in (asked("explain"), asked("queue", "order")["jobs"]["default"]):
+        wide, long = (line["reservation"] for line in lines)
+        assert (promised.items() <= wide.items(), long) == (True, None)
+    held = asked("explain", "long", "--no-unblock")["causes"][0]
+    assert held["text"] == "it would delay default/wide by 40 min"
+    assert (held["code"], held["object"]["name"]) == ("WouldDelay", "wide")
+    shown = CliRunner().invoke(
+        main, ["queue", "order", "-f", "tests/staged/would-delay-a-promised-gang.yaml"]
+    )
+    assert "in 1 h, reserved" in shown.output

@@ -108,16 +108,22 @@ def test_jobs_that_start_later_are_listed_with_both_times(world: Any, job: Any) 
     )
 
 
-def test_queues_below_their_due_lack_what_their_jobs_ask_for(world: Any, job: Any) -> None:
+@pytest.mark.parametrize("limiting", ["proportion", "capacity"])
+def test_queues_below_their_due_lack_what_their_jobs_ask_for(
+    world: Any, job: Any, limiting: str
+) -> None:
+    """Capacity: of memory, which is not among the amounts that they deserve, nothing is due."""
+    asks = {"cpu": "1", **({"memory": "1Gi"} if limiting == "capacity" else {})}
+    spec = {"containers": [{"name": "main", "resources": {"requests": asks}}]}
     there = world(
         [
             queue("rich"),
-            queue("poor"),
+            queue("poor", deserved={"cpu": "2"}),
             node("n1", cpu=4),
             *job("a", cpu=1, pods=4, nodes=["n1"] * 4, queue="rich"),
-            *job("b", cpu=1, pods=2, queue="poor"),
+            *job("b", cpu=1, pods=2, queue="poor", spec=spec),
         ],
-        "gang predicates proportion",
+        f"gang predicates {limiting}",
     )
     found = signed(there, nodes_from_text(there, "1"))
     assert found.before.below_due == {"poor": {"cpu": ("0", "2")}}

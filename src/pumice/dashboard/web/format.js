@@ -86,6 +86,8 @@ const DAY = new Intl.DateTimeFormat("en-GB", {
 export const clock = (epoch) => CLOCK.format(new Date(epoch * 1000));
 export const moment = (epoch, now) =>
   Math.abs(now - epoch) < 43200 ? clock(epoch) : DAY.format(new Date(epoch * 1000));
+/** Hours and minutes alone, for an axis. */
+export const hour = (epoch) => clock(epoch).slice(0, 5);
 export const utc = (epoch) => `${new Date(epoch * 1000).toISOString().slice(0, 19)}Z`;
 export const plural = (n, noun) => `${number(n)} ${noun}${n === 1 ? "" : "s"}`;
 const ORDINALS = ["first", "second", "third", "fourth", "fifth"];

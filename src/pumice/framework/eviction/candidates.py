@@ -251,7 +251,8 @@ class Candidates:
         """Mark nodes where plugins could name victims that make room for a task (N,).
 
         Applies the tier rule of the session as a bound: a plugin with nothing to offer on a node
-        ends its tier there, and what a tier yields is part of its last plugin's answer.
+        ends its tier there, and what a tier yields is part of its last plugin's answer, or of all
+        answers if it is strict.
         """
         at = np.flatnonzero(scope.members & self._run_still(slice(None)))
         rows, node = self.rows[at], self.node[at]
@@ -259,7 +260,9 @@ class Candidates:
         n = free.shape[1]
         found = np.asarray((task.need - free < STEP).all(axis=0))
         hooks, name = self._state.hooks, self._hook.__name__
-        for tier in hooks.tiers(self._hook):
+        tiers, ends_strictly = hooks.tiers(self._hook), hooks.ends_strictly(self._hook)
+        for tier in tiers:
+            is_strict = ends_strictly and tier is tiers[-1]
             open_nodes = np.ones(n, dtype=bool)
             offered: Mask = np.ones(len(at), dtype=bool)
             for plugin, ask in tier:
@@ -267,7 +270,8 @@ class Candidates:
                     bound = ask(task, rows.tolist())
                 else:
                     bound = hooks.ask_aside(plugin, Plugin.bound_victims)(name, task, rows)
-                offered = np.ones(len(at), dtype=bool) if bound is None else bound
+                known = np.ones(len(at), dtype=bool) if bound is None else bound
+                offered = offered & known if is_strict else known
                 open_nodes &= np.bincount(node[offered], minlength=n) > 0
             sums = self._sum_up(at[offered])
             found |= open_nodes & (task.need - free - sums < STEP).all(axis=0)

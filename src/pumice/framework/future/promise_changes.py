@@ -74,6 +74,13 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[str, Reservation]]:
                 yield key, found
 
 
+def stated_nodes(ssn: Session) -> set[str]:
+    """Return the nodes that the plan has for the jobs that are promised a start."""
+    told: dict[str, _Stated] = ssn.memory.get(PROMISES, {}).get(_STATED, {})
+    named = {node for each in told.values() if each.reservation for node in each.reservation.nodes}
+    return named & ssn.snapshot.nodes.row_of.keys()
+
+
 def promise_changes(ssn: Session) -> dict[str, PromiseChange]:
     """Compare promises with what PodGroups state, at the end of a cycle; the nearest come first."""
     return _Changes(ssn).found()

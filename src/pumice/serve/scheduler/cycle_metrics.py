@@ -15,9 +15,10 @@ from pumice.api.times import epoch
 from pumice.cache.informer import Informer
 from pumice.core.resources import CPU, MEMORY, PODS, Column, dominant_share
 from pumice.framework.fit_errors import lacking_tasks
+from pumice.framework.future.promise_changes import stated_nodes
 from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import Reservations
-from pumice.framework.session import Session
+from pumice.framework.session import PROMISES, Session
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
@@ -44,6 +45,8 @@ class QueueMetrics(Observer):
         self._report_queues(ssn)
         self._report_jobs(ssn)
         self._report_namespaces(ssn)
+        if ssn.has_plugin(PROMISES):
+            self._report_reserved(ssn)
 
     def _report_waiting(self, ssn: Session) -> None:
         jobs = ssn.snapshot.jobs
@@ -117,6 +120,14 @@ class QueueMetrics(Observer):
                 self._metrics.job_seen(*job, now=ssn.now)
         self._jobs = present
 
+    def _report_reserved(self, ssn: Session) -> None:
+        """Set what waiting jobs are promised, and what is idle meanwhile on their nodes."""
+        found = [each for each in ssn.promises.values() if math.isfinite(each.start)]
+        taken = sum((each.demand.amounts for each in found), np.zeros(len(ssn.total)))
+        rows = [ssn.snapshot.nodes.row_of[name] for name in stated_nodes(ssn)]
+        idle = np.minimum(ssn.snapshot.nodes.idle[:, rows].sum(axis=1), taken)
+        self._metrics.reserved(len(found), _by_resource(ssn, taken), _by_resource(ssn, idle))
+
     # Namespaces
 
     def _report_namespaces(self, ssn: Session) -> None:
@@ -130,6 +141,15 @@ class QueueMetrics(Observer):
         for name in self._namespaces - present:
             self._metrics.forget_namespace(name)
         self._namespaces = present
+
+
+def _by_resource(ssn: Session, amounts: Column) -> dict[str, float]:
+    """Return amounts (R,) by resource, in cores, bytes and whole devices."""
+    names = ssn.snapshot.resources.names
+    return {
+        names[row]: amounts[row] / (1 if row in (MEMORY, PODS) else 1000)
+        for row in np.flatnonzero(amounts > 0).tolist()
+    }
 
 
 def _amounts(limits: QueueLimits) -> dict[str, Column]:

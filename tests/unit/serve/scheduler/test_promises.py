@@ -16,7 +16,9 @@ from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.framework.future import promise_changes
 from pumice.framework.session_state import ProcessMemory
+from pumice.metrics import Metrics
 from pumice.scheduler import Scheduler
+from pumice.serve.scheduler.cycle_metrics import QueueMetrics
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.testing import pod, pod_group, priority_class
@@ -186,6 +188,18 @@ def test_a_job_of_higher_order_is_named_and_one_that_takes_the_lead(world: World
     why = "no longer reserved: default/lead goes first now"
     assert world.told("wide")[-1] == ("ReservationDropped", why)
     assert world.stated("wide") is None
+
+
+def test_metrics_show_what_is_promised_and_what_is_idle_meanwhile(world: World) -> None:
+    metrics = Metrics()
+    shown = QueueMetrics(metrics, every_s=0)
+    for amount, idle in ((2, 1), (0, 0)):
+        world.live.cycle(shown)
+        text = metrics.text()
+        assert f"pumice_reserved_jobs {amount // 2}\n" in text
+        assert f'pumice_reserved_amount{{resource="cpu"}} {amount}\n' in text
+        assert f'pumice_reserved_idle_amount{{resource="cpu"}} {idle}\n' in text
+        world.end("old")
 
 
 def test_one_cycle_writes_so_many_at_most(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,15 @@ function Position({ position }) {
     </div>
   `;
 }
+function Reservation({ promised }) {
+  if (!promised) return null;
+  return html`
+    <div class="part">
+      <h3>Reservation</h3>
+      <p class="strong" title=${promised.start}>${sentence(promised.text)}</p>
+    </div>
+  `;
+}
 function Forecast({ forecast, busy }) {
   if (busy) return html`<${Loading} what="Simulating the cluster to estimate the start time" />`;
   if (!forecast) return null;
@@ -324,6 +333,7 @@ function Why({ name, asked, changed, again }) {
           ${
             explanation.state === "waits" &&
             html`
+              <${Reservation} promised=${explanation.reservation} />
               <${Forecast} forecast=${when.data?.forecast} busy=${!when.data && !when.error} />
               ${when.error && html`<${Problem} error=${when.error} again=${again} />`}
             `

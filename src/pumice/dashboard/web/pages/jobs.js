@@ -1,7 +1,7 @@
 // What runs, what waits, and why?
 import { html, useMemo } from "../vendor/htm-3.1.1/htm-preact.min.js";
 import { clusterNow, useDocument } from "../data.js";
-import { number, plural } from "../format.js";
+import { hour, moment, number, plural } from "../format.js";
 import { Suspended } from "../actions.js";
 import {
   Age,
@@ -14,11 +14,13 @@ import {
   Needs,
   NoJob,
   query,
+  queueColour,
   QueueName,
   setQuery,
   source,
   State,
   to,
+  useNarrow,
   useSort,
   useSorted,
   When,
@@ -64,7 +66,7 @@ function Start({ data, i }) {
           at <= clusterNow()
             ? "now"
             : html`
-                ≈${" "}
+                ${data.reserved[i] ? "" : "≈ "}
                 <${When} at=${at} />
               `
         }
@@ -74,6 +76,62 @@ function Start({ data, i }) {
     <span class="soft" title=${text || "The start is being computed."}>
       ${text ? "not foreseen" : "…"}
     </span>
+  `;
+}
+
+/** Round steps of an axis, at most so many of them. */
+const STEPS = [60, 300, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
+function ticks(span, most) {
+  const step = STEPS.find((each) => span / each <= most) ?? span / most;
+  return Array.from({ length: Math.floor(span / step) + 1 }, (_, i) => i * step);
+}
+/** What runs until when, and who is promised a start: rows of jobs, time from now on. */
+function Ahead({ lines }) {
+  const narrow = useNarrow();
+  const now = clusterNow();
+  const last = Math.max(...lines.map((line) => line.until ?? line.from ?? now));
+  const span = Math.max(60, (last - now) * 1.05);
+  const at = (t) => `${(100 * Math.min(1, Math.max(0, (t - now) / span))).toFixed(2)}%`;
+  const words = ({ from, until, nodes }) => {
+    const end = until === null ? "with no known end" : `until ${moment(until, now)}`;
+    if (from === null) return `runs ${end}`;
+    const where = nodes.length ? ` on ${plural(nodes.length, "node")}` : "";
+    return `reserved from ${moment(from, now)}${where}, ${end}`;
+  };
+  return html`
+    <section class="ahead">
+      <h2>
+        Ahead
+        <span class="soft">promised starts, and the ends before them</span>
+      </h2>
+      <ul aria-label="Jobs from now on">
+        ${lines.map(
+          (line) => html`
+            <li key=${line.job}>
+              <${JobLink} job=${line.job} />
+              <span class="lane" title=${words(line)}>
+                <i
+                  class=${line.from === null ? "bar" : "bar promised"}
+                  style=${{
+                    "--hue": `var(--c${queueColour(line.queue)})`,
+                    left: at(line.from ?? now),
+                    right: `calc(100% - ${at(line.until ?? now + span)})`,
+                  }}></i>
+                <span class="skipword">${words(line)}</span>
+              </span>
+            </li>
+          `,
+        )}
+        <li class="axis" aria-hidden="true">
+          <span></span>
+          <span class="lane">
+            ${ticks(span, narrow ? 3 : 8).map(
+              (t) => html`<time style=${{ left: at(now + t) }}>${t ? hour(now + t) : "now"}</time>`,
+            )}
+          </span>
+        </li>
+      </ul>
+    </section>
   `;
 }
 
@@ -254,7 +312,10 @@ export function Jobs() {
     <${Needs} of=${document} what="Looking at the jobs">
       ${(data) =>
         data.job.length
-          ? html`<${Table} data=${data} />`
+          ? html`
+              ${data.ahead.length > 0 && html`<${Ahead} lines=${data.ahead} />`}
+              <${Table} data=${data} />
+            `
           : html`<${NoJob} />`}
     <//>
     <${Suspended} />
