@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pumice import logs
+from pumice.api.annotations import MIRROR
 from pumice.api.kinds import ENDED_PHASES, NODE_SHARD, Manifest
 from pumice.api.quantity import parse_quantity
 from pumice.controllers.base import SOURCE, Create, Delete, Effect, Key, Patch, Plan, Record, View
@@ -18,7 +19,6 @@ _PAUSE_S: Final = 0.2
 """The least time between two assignments: pods and nodes change in bursts."""
 _UNNOTICED: Final = 10
 """One in so many nodes may be another one before a shard is written."""
-_MIRROR: Final = "kubernetes.io/config.mirror"
 _RESOURCES: Final = ("cpu", "memory")
 
 _log = logs.get("sharding")
@@ -201,7 +201,7 @@ def _counted(pod: Manifest | None) -> tuple[str, dict[str, float]] | None:
         return None
     if (pod.get("status") or {}).get("phase") in ENDED_PHASES:
         return None
-    if _MIRROR in (pod["metadata"].get("annotations") or {}):
+    if MIRROR in (pod["metadata"].get("annotations") or {}):
         return None
     asked = dict.fromkeys(_RESOURCES, 0.0)
     for container in spec.get("containers") or ():
