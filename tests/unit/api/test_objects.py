@@ -215,7 +215,7 @@ OTHERS = [
         "NodeShard",
         "shard.volcano.sh/v1alpha1",
         spec={"nodesDesired": ["n0", "n1"]},
-        status={"nodesInUse": ["n0"], "nodesToAdd": ["n1"], "nodesToRemove": []},
+        status={"nodesInUse": ["n0"], "nodesToAdd": ["n1"], "nodesToRemove": ["n2"]},
     ),
     manifest(
         "Numatopology",
