@@ -13,15 +13,8 @@ SECTIONS: Final = {
     "Cookbook": ["recipes", "cookbook", "capacity-tree", "victims"],
     "Operate": [
         *("install", "migrating", "operating", "upgrade", "runbook", "autoscalers"),
-        *(
-            "admission",
-            "queue-gates",
-            "resource-claims",
-            "hypernode-discovery",
-            "node-usage",
-            "node-shards",
-        ),
-        *("live", "reliability", "threat-model", "e2e"),
+        *("admission", "queue-gates", "resource-claims", "hypernode-discovery", "node-usage"),
+        *("node-shards", "kubernetes-gangs", "live", "reliability", "threat-model", "e2e"),
     ],
     "Ask": ["explain", "whatif", "scenarios", "lint", "dashboard", "record"],
     "Research": ["library", "sim", "sweeps"],

@@ -147,8 +147,7 @@ def test_the_official_client_watches_asks_and_runs_jobs(official: Any) -> None:
     for event in official.watch.Watch().stream(
         batch.list_namespaced_job, "default", timeout_seconds=30
     ):
-        status = event["object"].status  # none before the controller has seen the job
-        if status is not None and status.succeeded == 2:
+        if event["object"].status.succeeded == 2:
             break
     assert batch.read_namespaced_job("sum", "default").status.completion_time
     assert client.EventsV1Api().list_namespaced_event("default").items

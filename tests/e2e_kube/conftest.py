@@ -52,7 +52,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         for server in servers.running if servers else ():
             report.sections.append((f"log of {server.process.name}", server.process.tail(60)))
         if kubectl is not None:
-            for kind in ("pods", "podgroups", "jobs.batch.volcano.sh", "queues", "nodes", "events"):
+            for kind in ("pods", "pg", "jobs.batch.volcano.sh", "queues", "nodes", "events"):
                 shown = kubectl.run("get", kind, "--all-namespaces", *_HOW[kind == "events"])
                 report.sections.append((kind, "\n".join(shown.stdout.splitlines()[-30:])))
     return report

@@ -15,6 +15,7 @@ _QUEUES: Final = f"{_VOLCANO}/queues"
 _IN_NAMESPACE: Final = (
     ("/apis/batch.volcano.sh/v1alpha1", "jobs"),  # first: its controller makes the others
     ("/apis/bus.volcano.sh/v1alpha1", "commands"),
+    ("/apis/scheduling.k8s.io/v1alpha2", "podgroups"),
     (_VOLCANO, "podgroups"),
     ("/api/v1", "pods"),
 )

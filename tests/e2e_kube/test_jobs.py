@@ -133,7 +133,9 @@ def test_plugins_give_pods_names_keys_and_places(space: Any) -> None:
             lambda left: not left,
         )
     finally:
-        kinds = "vcjob,podgroups,pods,services,configmaps,secrets,networkpolicies"
+        kinds = (
+            "vcjob,podgroups.scheduling.volcano.sh,pods,services,configmaps,secrets,networkpolicies"
+        )
         kubectl("delete", kinds, "--all", "--grace-period=0", "--force")
 
 

@@ -93,7 +93,9 @@ def test_a_closed_queue_finishes_its_work_and_takes_no_more(space: Any, schedule
         assert "Closing" in said or "Open" in said
         assert space.running("train") == 1
         space.kubectl("delete", "vcjob/train")
-        space.kubectl("delete", "podgroups,pods", "--all", "--grace-period=0", "--force")
+        space.kubectl(
+            "delete", "podgroups.scheduling.volcano.sh,pods", "--all", "--grace-period=0", "--force"
+        )
         space.kubectl.wait("queue/night", ".status.state", "Closed")
         space.kubectl.create(command("open-night", "OpenQueue", "Queue", night))
         space.kubectl.wait("queue/night", ".status.state", "Open")

@@ -110,7 +110,9 @@ class Disks:
 
     def clear(self) -> None:
         """Remove what the space does not."""
-        self.kubectl("delete", "pod,podgroup", "--all", "--grace-period=0", "--force")
+        self.kubectl(
+            "delete", "pod,podgroup.scheduling.volcano.sh", "--all", "--grace-period=0", "--force"
+        )
         self.kubectl("delete", "pvc", "--all", "--timeout=30s")
         mine = [
             each["metadata"]["name"]

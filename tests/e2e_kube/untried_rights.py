@@ -29,6 +29,7 @@ UNTRIED: Final[dict[str, dict[str, str]]] = {
         "update jobs/finalizers.batch.volcano.sh": _OWNERS,
         "update jobflows/finalizers.flow.volcano.sh": _OWNERS,
         "update pods/finalizers": _OWNERS,
+        "update podgroups/finalizers.scheduling.k8s.io": _OWNERS,
     },
     f"{_HOME}:volcano-admission-init": {
         "create secrets": _CERTIFICATE,

@@ -1,12 +1,14 @@
 """Objects written to do harm: the embedded cluster refuses them, or lives with them."""
 
 import json
+import time
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pumice.apiserver import rest
 from pumice.apiserver.rest import Request
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.apiserver.server import _response
@@ -15,6 +17,7 @@ from tests.hostile.objects import REFUSED, objects
 PATHS = {
     "ConfigMap": "/api/v1/namespaces/default/configmaps",
     "Job": "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs",
+    "LimitRange": "/api/v1/namespaces/default/limitranges",
     "Namespace": "/api/v1/namespaces",
     "Node": "/api/v1/nodes",
     "PersistentVolumeClaim": "/api/v1/namespaces/default/persistentvolumeclaims",
@@ -82,6 +85,50 @@ def test_a_status_of_wrong_types_is_refused(client: Client) -> None:
         code, said = client.send("PATCH", path, json.dumps(patch).encode(), MERGE)
         assert code == 400, said
     client.plane.step()
+
+
+@pytest.mark.parametrize("spec", ["x", 5, [1], {"template": {"spec": "x"}}, {"template": [1]}])
+def test_a_batch_job_of_wrong_types_is_refused(client: Client, spec: Any) -> None:
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "bad"}, "spec": spec}
+    path = "/apis/batch/v1/namespaces/default/jobs"
+    assert client.send("POST", path, json.dumps(body).encode())[0] == 400
+
+
+def test_an_object_of_very_many_parts_is_refused_at_once(client: Client) -> None:
+    started = time.process_time()
+    body = b'{"metadata": {"name": "a"}, "spec": {"containers": [%s{}]}}' % (b"{}," * 800_000)
+    assert client.send("POST", PATHS["Pod"], body)[0] == 413
+    assert time.process_time() - started < 2
+
+
+def test_an_answer_lists_no_more_faults_than_anybody_reads(client: Client) -> None:
+    pod = {"containers": [{"name": "c", "image": "i"}], "tolerations": [{"key": "!"}] * 2000}
+    body = json.dumps({"metadata": {"name": "a"}, "spec": pod}).encode()
+    code, said = client.send("POST", PATHS["Pod"], body)
+    assert (code, len(said["details"]["causes"])) == (422, 100)
+    assert len(said["message"]) < 4000
+    long = json.dumps({"metadata": {"name": "a" * 1_000_000}}).encode()
+    code, said = client.send("POST", PATHS["ConfigMap"], long)
+    assert code == 422
+    assert len(json.dumps(said)) < 300_000
+
+
+def test_a_request_takes_bounded_processor_time(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rest, "_REQUEST_S", 0.02)
+    tasks = [{"name": f"t{i}", "replicas": 1, "template": {}} for i in range(3000)]
+    body = json.dumps({"metadata": {"name": "a"}, "spec": {"tasks": tasks}}).encode()
+    code, said = client.send("POST", PATHS["Job"], body)
+    assert (code, said["message"][:24]) == (413, "the object is too large:")
+
+
+def test_a_warning_is_one_header(client: Client) -> None:
+    pod = {"containers": [{"name": "c", "image": "i"}], 'a\r\n"Set-Cookie: x\u2028': 1}
+    body = json.dumps({"metadata": {"name": "warned"}, "spec": pod}).encode()
+    answer = client.served.api.answer(Request("POST", PATHS["Pod"], body=body))
+    [header] = _response(answer).headers.getall("Warning")
+    assert header == r'''299 - "unknown field \"spec.a\r\n\"Set-Cookie: x\u2028\""'''
 
 
 def test_labels_that_are_null_are_none(client: Client) -> None:

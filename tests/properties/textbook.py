@@ -4,6 +4,7 @@ A machine of equal processors, times in whole seconds.  Nothing of Pumice is use
 """
 
 import heapq
+import itertools
 import math
 from dataclasses import dataclass, field
 
@@ -33,13 +34,13 @@ class Machine:
     promised: dict[str, float] = field(default_factory=dict)
     """The first start that each job was promised."""
 
-    @property
-    def free(self) -> int:
-        return self.processors - sum(job.width for _, _, job in self.running)
+    def __post_init__(self) -> None:
+        self.free = self.processors
 
     def begin(self, job: Job) -> None:
         self.line.remove(job)
         job.start = self.now
+        self.free -= job.width
         heapq.heappush(self.running, (self.now + job.run, id(job), job))
 
     def ends(self) -> list[tuple[float, int]]:
@@ -53,43 +54,55 @@ class Machine:
 
     def shadow(self, job: Job) -> tuple[float, int]:
         """When a job can start at the latest, and the processors that it leaves then."""
-        ends = self.ends()
-        for at in sorted(end for end, _ in ends):
-            room = self.free + sum(width for end, width in ends if end <= at)
+        room, ends = self.free, sorted(self.ends())
+        for at, group in itertools.groupby(ends, key=lambda end: end[0]):
+            room += sum(width for _, width in group)
             if room >= job.width:
                 return at, room - job.width
         return math.inf, 0
 
     def backfill(self) -> None:
         head = self.line[0]
+        at, extra = self.shadow(head)
+        self.promised.setdefault(head.name, at)
         for job in self.line[1:]:
-            at, extra = self.shadow(head)
             in_time = self.now + job.bound <= at
             if job.width <= self.free and (in_time or job.width <= extra):
                 self.begin(job)
-        self.promised.setdefault(head.name, self.shadow(head)[0])
+                at, extra = self.shadow(head)
 
     # Conservative
 
-    def earliest(self, job: Job) -> float:
-        """The first time at which a job fits beside running jobs and all other promises."""
-        changes: dict[float, int] = {}
+    def room(self, without: Job | None = None) -> list[tuple[float, int]]:
+        """Free processors from each time on, beside running jobs and promises to others."""
         steps = self.ends()
         for other in self.line:
-            if other is not job and other.start < math.inf:
+            if other is not without and other.start < math.inf:
                 steps += [(other.start, -other.width), (other.start + other.bound, other.width)]
+        changes: dict[float, int] = {self.now: self.free}
         for at, width in steps:
             changes[max(at, self.now)] = changes.get(max(at, self.now), 0) + width
-        free, found = self.free, math.inf
-        for at in sorted({self.now, *changes} - {math.inf}):
+        times = sorted(changes.keys() - {math.inf})
+        return [*zip(times, itertools.accumulate(changes[at] for at in times), strict=True)]
+
+    def earliest(self, job: Job) -> float:
+        """The first time at which a job fits beside running jobs and all other promises."""
+        found = math.inf
+        for at, free in self.room(without=job):
             if at >= found + job.bound:
                 break
-            free += changes.get(at, 0)
             found = min(found, at) if free >= job.width else math.inf
         return found
 
     def promise(self, new: list[Job], *, early: bool) -> None:
-        """Promise starts to new jobs, and look at all again when room appeared early."""
+        """Promise starts to new jobs, and look at all again when room appeared early.
+
+        Where a run has outlived its bound, and a promise cannot be kept, all are made again.
+        """
+        if min(free for _, free in self.room()) < 0:
+            early = True
+            for job in self.line:
+                job.start = math.inf
         for job in self.line if early else new:
             job.start = self.earliest(job)
             self.promised.setdefault(job.name, job.start)
@@ -116,6 +129,7 @@ class Machine:
             new, early = [], False
             while self.running and self.running[0][0] <= self.now:
                 job = heapq.heappop(self.running)[2]
+                self.free += job.width
                 early |= job.start + job.bound > self.now
             while coming and coming[-1].arrival <= self.now:
                 new.append(coming.pop())

@@ -9,6 +9,7 @@ from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Stage
 from pumice.framework.ordering import Heap
 from pumice.framework.placement.turns import BatchedTurns, RefusedTurns
+from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict, Why
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -79,7 +80,7 @@ class Allocation:
             batched.forget(queue)
             jobs = self._jobs[queue]
             if ssn.policy.overused(queue):
-                self._note_overused(queue)
+                self._note_overused(queue, queues)
                 continue
             if not len(jobs):
                 continue
@@ -105,10 +106,16 @@ class Allocation:
         self._refused.end()
         return False
 
-    def _note_overused(self, queue: int) -> None:
-        jobs = self._jobs[queue]
+    def _note_overused(self, queue: int, queues: Heap) -> None:
+        """Refuse the jobs of a queue; one at a time where plugins hear of each in its turn."""
+        jobs, each_in_turn = self._jobs[queue], self._ssn.hooks.tiers(Plugin.on_blocked)
         while len(jobs):
-            self._ssn.records.note(jobs.pop(), Stage.QUEUE, Why.QUEUE_OVERUSED, queue=queue)
+            job = jobs.pop()
+            self._ssn.records.note(job, Stage.QUEUE, Why.QUEUE_OVERUSED, queue=queue)
+            if each_in_turn:
+                self._ssn.policy.job_blocked(job)
+                queues.push(queue)
+                return
 
     def _place(self, job: int) -> bool:
         """Place one round of a job; True if it was committed."""

@@ -3,12 +3,14 @@
 Read by the cache and the testing builders. Types only.
 """
 
-from typing import ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from pumice.api.kinds import KUBE_GROUP_VERSIONS
 from pumice.api.meta import Condition, Int32, KubeObject, LabelSelector, Part, ResourceList
 from pumice.api.quantity import check_amounts
+from pumice.errors import ABSENT, InputError, Words
 
 
 class NetworkTopology(Part):
@@ -62,6 +64,57 @@ class PodGroup(KubeObject):
 
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
+
+
+class GangPolicy(Part):
+    """All or nothing: how many pods must be able to start together."""
+
+    min_count: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+class SchedulingPolicy(Part):
+    """How the pods of a Kubernetes PodGroup start: each by itself, or together."""
+
+    basic: dict[str, Any] | None = None
+    gang: GangPolicy | None = None
+
+    def __post_init__(self) -> None:
+        if (self.basic is None) == (self.gang is None):
+            found = ABSENT if self.basic is None else Words("both")
+            raise InputError(wanted="basic or gang", found=found, field="basic")
+
+
+class TopologyConstraint(Part):
+    """The label of nodes whose value all pods must share."""
+
+    key: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class SchedulingConstraints(Part):
+    """Where the pods of a Kubernetes PodGroup may be."""
+
+    topology: tuple[TopologyConstraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.topology) > 1:
+            found = len(self.topology)
+            raise InputError(wanted="at most one constraint", found=found, field="topology")
+
+
+class KubePodGroupSpec(Part):
+    """What a Kubernetes PodGroup asks for, as far as it is read."""
+
+    scheduling_policy: SchedulingPolicy
+    scheduling_constraints: SchedulingConstraints | None = None
+    priority_class_name: str = ""
+
+
+class KubePodGroup(KubeObject):
+    """A PodGroup of Kubernetes' own; its pods get a Volcano PodGroup that follows it."""
+
+    API_VERSION: ClassVar[str] = f"scheduling.k8s.io/{KUBE_GROUP_VERSIONS[0]}"
+
+    spec: KubePodGroupSpec
 
 
 class Guarantee(Part):

@@ -21,6 +21,7 @@ HYPER_NODE: Final = "HyperNode.topology.volcano.sh"
 JOB: Final = "Job.batch.volcano.sh"
 JOB_FLOW: Final = "JobFlow.flow.volcano.sh"
 JOB_TEMPLATE: Final = "JobTemplate.flow.volcano.sh"
+KUBE_POD_GROUP: Final = "PodGroup.scheduling.k8s.io"
 LIMIT_RANGE: Final = "LimitRange"
 LEASE: Final = "Lease.coordination.k8s.io"
 NODE_SHARD: Final = "NodeShard.shard.volcano.sh"
@@ -146,6 +147,8 @@ _DEVICES: Final = "resource.k8s.io/v1"
 _RIGHTS: Final = "rbac.authorization.k8s.io/v1"
 _FLOW: Final = "flow.volcano.sh/v1alpha1"
 _SCHEDULING: Final = "scheduling.volcano.sh/v1beta1"
+KUBE_GROUP_VERSIONS: Final = ("v1beta1", "v1alpha3", "v1alpha2")
+"""Versions of Kubernetes' own PodGroup and Workload: 1.37 has the first two, 1.36 the last."""
 
 BUILT_IN: Final[tuple[Kind, ...]] = (
     _cluster_wide("v1", "Namespace", "namespaces", "ns", status=True),
@@ -198,7 +201,6 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _cluster_wide(_DEVICES, "ResourceSlice", "resourceslices"),
     _in_namespace(_DEVICES, "ResourceClaim", "resourceclaims", status=True),
     _in_namespace(_DEVICES, "ResourceClaimTemplate", "resourceclaimtemplates"),
-    _cluster_wide("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "pc"),
     _cluster_wide("storage.k8s.io/v1", "CSIDriver", "csidrivers"),
     _cluster_wide("storage.k8s.io/v1", "CSINode", "csinodes"),
     _in_namespace("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities"),
@@ -213,6 +215,16 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _cluster_wide(_SCHEDULING, "Queue", "queues", "q queue-v1beta1", status=True),
     _cluster_wide("shard.volcano.sh/v1alpha1", "NodeShard", "nodeshards", "nsh", status=True),
     _cluster_wide("topology.volcano.sh/v1alpha1", "HyperNode", "hypernodes", "hn", status=True),
+    # after Volcano's: `kubectl get podgroups` shows those of the first group that has them
+    _cluster_wide("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "pc"),
+    replace(
+        _in_namespace("scheduling.k8s.io/v1beta1", "PodGroup", "podgroups", status=True),
+        other_versions=KUBE_GROUP_VERSIONS[1:],
+    ),
+    replace(
+        _in_namespace("scheduling.k8s.io/v1beta1", "Workload", "workloads"),
+        other_versions=KUBE_GROUP_VERSIONS[1:],
+    ),
 )
 """Kinds that are served from the start."""
 ONLY_REAL: Final[tuple[Kind, ...]] = (

@@ -19,6 +19,7 @@ from pumice.api.devices import (
 )
 from pumice.api.groups import (
     Guarantee,
+    KubePodGroup,
     LimitRange,
     Namespace,
     NetworkTopology,
@@ -39,7 +40,14 @@ from pumice.api.groups import (
     ResourceQuotaStatus,
     SubGroupPolicy,
 )
-from pumice.api.kinds import CONFIG_MAP, LIMIT_RANGE, RESOURCE_CLAIM_TEMPLATE, kind_of
+from pumice.api.kinds import (
+    CONFIG_MAP,
+    KUBE_GROUP_VERSIONS,
+    KUBE_POD_GROUP,
+    LIMIT_RANGE,
+    RESOURCE_CLAIM_TEMPLATE,
+    kind_of,
+)
 from pumice.api.meta import (
     Condition,
     ConfigMap,
@@ -158,6 +166,7 @@ KINDS: Final[Mapping[tuple[str, str], type[KubeObject]]] = MappingProxyType(
     {
         **{(cls.API_VERSION, cls.__name__): cls for cls in _TYPES},
         **{(old, cls.__name__): cls for cls in _DEVICE_TYPES for old in OLDER_VERSIONS},
+        **{(f"scheduling.k8s.io/{each}", "PodGroup"): KubePodGroup for each in KUBE_GROUP_VERSIONS},
     }
 )
 """(apiVersion, kind) to type."""
@@ -165,7 +174,7 @@ TYPES: Final[Mapping[str, type[KubeObject]]] = {
     kind_of({"apiVersion": version, "kind": kind}): cls for (version, kind), cls in KINDS.items()
 }
 """The same by the names of kinds, whatever the version."""
-_UNFOLLOWED: Final = (RESOURCE_CLAIM_TEMPLATE, CONFIG_MAP, LIMIT_RANGE)
+_UNFOLLOWED: Final = (RESOURCE_CLAIM_TEMPLATE, CONFIG_MAP, LIMIT_RANGE, KUBE_POD_GROUP)
 FOLLOWED: Final = tuple(kind for kind in TYPES if kind not in _UNFOLLOWED)
 """Every kind that the scheduler reads as a whole: claims, not their templates."""
 

@@ -337,6 +337,14 @@ def _metadata_only(manifest: Manifest) -> Manifest:
     return {**head, "metadata": manifest["metadata"]}
 
 
+def _cell(column: Column, manifest: Manifest, now: float) -> Any:
+    """Return what a column shows; an object of odd content affects only its own row."""
+    try:
+        return column.cell(manifest, now)
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        return "<invalid>"
+
+
 def _table(
     manifests: Sequence[Manifest], kind: Kind, form: Form, now: float, metadata: Manifest
 ) -> Manifest:
@@ -353,7 +361,7 @@ def _table(
     ]
     rows: list[Manifest] = []
     for manifest in manifests:
-        row: Manifest = {"cells": [column.cell(manifest, now) for column in columns]}
+        row: Manifest = {"cells": [_cell(column, manifest, now) for column in columns]}
         if form.include != "None":
             row["object"] = manifest if form.include == "Object" else _metadata_only(manifest)
         rows.append(row)

@@ -16,6 +16,7 @@ from pumice.errors import (
     RejectedError,
 )
 from pumice.webhooks.go_types import DecodeError, decode
+from pumice.webhooks.review import cut
 
 _REASONS = {
     400: "BadRequest",
@@ -62,7 +63,7 @@ def status(code: int, reason: str, message: str, details: Manifest | None = None
         "apiVersion": "v1",
         "metadata": {},
         "status": "Success" if code < HTTPStatus.BAD_REQUEST else "Failure",
-        "message": message,
+        "message": cut(message),
         "reason": reason,
         "code": code,
     }
@@ -100,7 +101,10 @@ def _causes(error: RejectedError) -> list[Manifest]:
         field, colon, text = error.problem.partition(": ")
         is_path = bool(colon) and " " not in field
         known = (("FieldValueInvalid", *((field, text) if is_path else ("<nil>", error.problem))),)
-    return [{"reason": reason, "message": text, "field": field} for reason, field, text in known]
+    return [
+        {"reason": reason, "message": cut(text), "field": cut(field)}
+        for reason, field, text in known
+    ]
 
 
 def _reason(error: ClusterError) -> str:
@@ -117,7 +121,7 @@ def success(kind: Kind, name: str, uid: str = "") -> Manifest:
 
 
 def _details(kind: Kind | None, name: str) -> Manifest:
-    named = {"name": name} if name else {}
+    named = {"name": cut(name)} if name else {}
     if kind is None:
         return named
     return {**named, **({"group": kind.group} if kind.group else {}), "kind": kind.plural}

@@ -15,6 +15,7 @@ from pumice.api.json_text import parse_json
 from pumice.api.kinds import Manifest
 from pumice.apiserver.failures import RequestError
 from pumice.errors import InputError
+from pumice.webhooks.cpu_budget import check_cpu
 
 MAGIC: Final = b"k8s\0"
 _HEAD: Final = "meta.TypeMeta"
@@ -92,6 +93,7 @@ def _read(data: bytes, struct: str, depth: int) -> dict[str, Any]:
     """Read the fields of a message that are known."""
     if depth > _DEEPEST:
         raise ValueError("too deep")
+    check_cpu()
     out: dict[str, Any] = {}
     fields = _fields(struct)
     for number, value in _parts(data):

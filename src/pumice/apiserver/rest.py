@@ -24,10 +24,13 @@ from pumice.apiserver.write_verbs import ResourcePath
 from pumice.cluster.base import PatchType
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError, NotFoundError, PumiceError
+from pumice.webhooks.cpu_budget import OverBudgetError, cpu_budget
 from pumice.webhooks.custom_schemas import CustomSchemas
 
 JSON = "application/json"
 _BODY: Final = "body"
+_MOST_PARTS: Final = 100_000
+"""Mappings and lists of an object: a few bytes of each cost far more time and memory when read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,9 @@ class Request:
             return None
         if "protobuf" in self.content_type:
             return read_object(self.body)
+        if self.body.count(b"{") + self.body.count(b"[") > _MOST_PARTS:
+            problem = f"expected at most {_MOST_PARTS:,} mappings and lists in a body, got more"
+            raise RequestError(413, problem)
         try:
             text = decoded(self.body, _BODY)
             if "yaml" not in self.content_type:
@@ -101,6 +107,8 @@ class Answer:
     warnings: Sequence[str] = ()
 
 
+_REQUEST_S: Final = 5.0
+"""Seconds of processor time for the checks of one request; others wait meanwhile."""
 _HEALTH: Final = frozenset({"healthz", "livez", "readyz"})
 _WATCH_S: Final = 1800
 _LONGEST_NUMBER: Final = 18
@@ -122,7 +130,11 @@ class RestApi:
     def answer(self, request: Request) -> Answer:
         """Answer a request; errors become part of the answer."""
         try:
-            return self._dispatch(request)
+            with cpu_budget(_REQUEST_S):
+                return self._dispatch(request)
+        except OverBudgetError:
+            problem = f"the object is too large: checking it takes more than {_REQUEST_S:g} s"
+            return Answer(413, failure(RequestError(413, problem), self.cluster.kinds))
         except PumiceError as error:
             refused = failure(error, self.cluster.kinds)
             return Answer(refused["code"], refused)

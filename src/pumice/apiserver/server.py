@@ -186,6 +186,7 @@ def _response(answer: Answer) -> web.Response:
     headers = {"Content-Type": answer.content_type, **_NOT_KEPT}
     response = web.Response(status=answer.code, body=body, headers=headers)
     for warning in answer.warnings[:_MOST_WARNINGS]:
-        quoted = warning.encode("ascii", "backslashreplace").decode().replace('"', '\\"')
-        response.headers.add("Warning", f'299 - "{quoted[:_LONGEST_WARNING]}"')
+        shown = repr(warning[:_LONGEST_WARNING])[1:-1]  # no line breaks: this is a header
+        quoted = shown.encode("ascii", "backslashreplace").decode().replace('"', '\\"')
+        response.headers.add("Warning", f'299 - "{quoted}"')
     return response

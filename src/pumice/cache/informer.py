@@ -9,7 +9,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import groupby
 from typing import Any, Final
 
 import msgspec
@@ -163,23 +162,6 @@ class Informer:
         if isinstance(known, Pod):
             self._assumed.bound(pod, known, node, annotations or {})
             self._show("Pod", pod, known)
-
-    def assume_all(
-        self, binds: Mapping[str, str], annotations: Mapping[str, Mapping[str, str]]
-    ) -> None:
-        """Do as ``assume`` for many pods, at once for equal ones of a job in a row."""
-        found = [(pod, self._known["Pod"].get(pod), node) for pod, node in binds.items()]
-        known = [(pod, thing, node) for pod, thing, node in found if isinstance(thing, Pod)]
-        for pod, thing, node in known:
-            self._assumed.bound(pod, thing, node, annotations.get(pod) or {})
-        shown = ((self._assumed.show_pod(pod, thing), thing) for pod, thing, _ in known)
-        for alike, pods in groupby(shown, lambda each: self._ingest.waiting_class(*each)):
-            several = list(pods)
-            if alike is None:
-                for _, thing in several:
-                    self._show("Pod", key_of(thing), thing)
-            elif not self._torn:
-                self._torn = not self._ingest.bind([pod for pod, _ in several])
 
     def assume_evicted(self, pod: str) -> None:
         """Count a pod as leaving until the cluster confirms it or ``undo``."""

@@ -129,21 +129,6 @@ class Ingest:
         self._snapshot.changes += 1
         return self._tasks.new_tasks.add_alike(things, start)
 
-    def waiting_class(self, pod: Pod, before: Pod) -> tuple[int, int] | None:
-        """Return job and shape of a pod that waits and only gets a node; None for any other."""
-        return self._tasks.waiting_class(pod, before)
-
-    def bind(self, pods: Sequence[Pod]) -> bool:
-        """Put pods of one such class on their nodes; return whether that went well."""
-        self._snapshot.changes += 1
-        try:
-            if not self._tasks.bind_alike(pods):
-                for pod in pods:
-                    self.upsert(pod)
-        except Exception:  # noqa: BLE001  # whatever a pod holds, others go on
-            self.torn = True
-        return not self.torn
-
     def _write(self, thing: KubeObject) -> None:
         match thing:
             case Node():

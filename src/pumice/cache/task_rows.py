@@ -1,6 +1,6 @@
 """Rows of tasks: the request of a pod, its node and its job."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -26,7 +26,7 @@ from pumice.cache.pod_cells import (
 )
 from pumice.cache.task_counts import TaskCounts
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import PENDING, Status
+from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 
 _settled = attrgetter(
@@ -42,8 +42,6 @@ _settled = attrgetter(
 """Parts of a pod's specification that must be as before for its row to stay as it is."""
 
 _GONE = int(Status.GONE)
-_FEW = 3
-"""Fewer pods are faster one by one."""
 _HOLDS = frozenset({int(Status.BOUND), int(Status.RUNNING)})
 
 
@@ -160,19 +158,6 @@ class TaskRows:
         group = pod.metadata.annotations.get(GROUP_NAME, "")
         return f"{pod.metadata.namespace}/{group}" if group else ""
 
-    def waiting_class(self, pod: Pod, before: Pod) -> tuple[int, int] | None:
-        """Return job and shape of a pod that waits and only gets a node; None for any other."""
-        tasks = self.snapshot.tasks
-        row = tasks.row_of.get(key_of(pod))
-        if row is None or tasks.pods[row] is not before or pod.metadata is not before.metadata:
-            return None
-        job, waits = int(tasks.job[row]), int(tasks.status[row]) == PENDING
-        fresh = not (pod.status.start_time or pod.status.nominated_node_name)
-        if job == NOWHERE or not waits or not fresh or self._waits.get(row) is not None:
-            return None
-        is_there = pod.spec.node_name in self.snapshot.nodes.row_of
-        return (job, int(tasks.shape[row])) if is_there else None
-
     def move(self, row: int, pod: Pod) -> None:
         """Replace a pod that only moved; what stays is left alone."""
         snapshot, tasks = self.snapshot, self.snapshot.tasks
@@ -199,36 +184,6 @@ class TaskRows:
         if pod.status.nominated_node_name:
             self._nominees[row] = pod.status.nominated_node_name
         self._share_with(row, pod, known)
-
-    def bind_alike(self, pods: Sequence[Pod]) -> bool:
-        """Bind pods of one ``waiting_class`` to their nodes at once, as ``move`` does one by one.
-
-        Return False, and do nothing, where one by one is better: sums that are not exact depend on
-        their order.
-        """
-        snapshot, tasks = self.snapshot, self.snapshot.tasks
-        rows = [tasks.row_of[key_of(pod)] for pod in pods]
-        job, shape = int(tasks.job[rows[0]]), snapshot.shapes[tasks.shape[rows[0]]]
-        if len(rows) < _FEW or shape.coarse:
-            return False
-        several = np.array(rows, dtype=np.intp)
-        on = [snapshot.nodes.row_of[pod.spec.node_name] for pod in pods]
-        tasks.node[several], tasks.nominated[several] = on, NOWHERE
-        tasks.status[several], tasks.in_view[several] = Status.BOUND, True
-        tasks.started[several] = np.nan
-        for row, node, pod in zip(rows, on, pods, strict=True):
-            self._nominees.pop(row, None)
-            tasks.pods[row] = pod
-            snapshot.nodes.tasks[node].append(row)
-        listed, moved = snapshot.jobs.tasks[job], set(rows)
-        listed[:] = [*(row for row in listed if row not in moved), *rows]
-        snapshot.hold(shape, on, 1)
-        snapshot.jobs.counts[[PENDING, Status.BOUND], job] += [-len(rows), len(rows)]
-        held, waited = (shape.step(step, 1, live=True)[1] for step in ("hold", "wait"))
-        snapshot.add_to_sums(job, len(rows) * (held - waited))
-        if tasks.best_effort[rows[0]]:
-            snapshot.jobs.n_pending_best_effort[job] -= len(rows)
-        return True
 
     def _change_status(self, row: int, node: int, old: int, new: int) -> None:
         """Change the status of a task that stays on its node, and what it counts as there."""

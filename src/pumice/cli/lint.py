@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import click
 
-from pumice.api.kinds import BUILT_IN
+from pumice.api.kinds import BUILT_IN, KUBE_POD_GROUP, kind_of
 from pumice.api.text_files import is_stdin, read_text, shown_name
 from pumice.api.wording import counted, nearest
 from pumice.cli.printing import print_data
 from pumice.cli.terminal import echo
-from pumice.errors import ManifestError, Words
+from pumice.errors import ABSENT, ManifestError, Words
 from pumice.webhooks.fields import OMITTED, Key, Missing, Mistyped, Shown, path_text
 
 _VOLCANO: Final = [kind for kind in BUILT_IN if kind.group.endswith(".volcano.sh")]
@@ -117,6 +117,9 @@ def _lint(read: Sequence[Any], queues: tuple[str, ...]) -> tuple[list[Line], int
     files = Files((one.content for one in documents if is_checked(one.content)), queues)
     checked, seen = 0, dict[tuple[str, ...], str]()
     for document in documents:
+        if _is_kube_group(document.content):
+            checked += 1
+            lines += _misread_group(document)
         if not is_checked(document.content):
             continue
         checked += 1
@@ -133,7 +136,10 @@ def _passed_over(read: Sequence[Any]) -> Iterator[str]:
     others = Counter(
         resource_name(content).partition(" ")[0]
         for content in contents
-        if _is_object(content) and not is_checked(content) and not _is_unknown_kind(content)
+        if _is_object(content)
+        and not is_checked(content)
+        and not _is_unknown_kind(content)
+        and not _is_kube_group(content)
     )
     reported = (_is_object, _is_untyped, _is_configuration)
     strangers = [
@@ -247,6 +253,23 @@ def _is_unknown_kind(content: Any) -> bool:
         return False
     version, kind = content["apiVersion"], content["kind"]
     return version.partition("/")[0] in _VOLCANO_GROUPS and (version, kind) not in _VOLCANO_KINDS
+
+
+def _is_kube_group(content: Any) -> bool:
+    return _is_object(content) and kind_of(content) == KUBE_POD_GROUP
+
+
+def _misread_group(document: Any) -> Iterator[Line]:
+    """Yield what is wrong with a PodGroup of Kubernetes' own."""
+    from pumice.api.objects import from_manifest, in_namespace
+    from pumice.webhooks.files import resource_name
+
+    try:
+        from_manifest(in_namespace(document.content))
+    except ManifestError as error:
+        line, name = _at(document, error.path), resource_name(document.content)
+        found = None if error.found is ABSENT else error.found
+        yield Line(document.file, line, name, error.field, found, error.wanted, str(error))
 
 
 def _unknown_kind(document: Any) -> Line:

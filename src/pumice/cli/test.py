@@ -107,7 +107,8 @@ def test(
         from pumice.cli.watching import run_on_changes
 
         also = [Path(each) for each in (conf, *plugins) if each]
-        run_on_changes(run.mutated if mutate else run.once, [*given, *also])
+        once = run.mutated if mutate else run.once
+        run_on_changes(once, lambda: [*given, *also, *run.named_files()])
     ctx.exit(run.mutated() if mutate else run.once())
 
 
@@ -131,6 +132,12 @@ class _Run:
         from pumice.scenarios.runner import find_scenarios
 
         return find_scenarios(self.given, self.substring, self.conf)
+
+    def named_files(self) -> list[Path]:
+        """List the configurations and clusters that the scenarios name."""
+        from pumice.scenarios.scenario import files_named_in
+
+        return [named for file in self._files() for named in files_named_in(file.path)]
 
     def once(self) -> int:
         """Run all, print the results and return the exit code."""

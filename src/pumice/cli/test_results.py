@@ -76,8 +76,7 @@ def print_failure(result: CaseResult) -> None:
     if result.outcome == "passed":
         return
     name = f": {result.name}" if result.name else ""
-    case = f" [{result.words}]" if result.words else ""
-    echo(f"{'FAIL ' if result.outcome == 'failed' else 'ERROR'} {result.path}{case}{name}")
+    echo(f"{'FAIL ' if result.outcome == 'failed' else 'ERROR'} {result.path}{name}")
     told: set[str] = set()
     reasons = [each.because for each in result.failures] or [()] * len(result.differences)
     shown = zip(result.differences[:_SHOWN_DIFFERENCES], reasons, strict=False)

@@ -1,6 +1,6 @@
 """Run something again whenever files change."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import sleep
 from typing import NoReturn
@@ -13,17 +13,18 @@ from pumice.errors import PumiceError
 _LOOK_S = 0.5
 
 
-def run_on_changes(run: Callable[[], int], paths: Sequence[Path]) -> NoReturn:
+def run_on_changes(run: Callable[[], int], paths: Callable[[], Iterable[Path]]) -> NoReturn:
     """Run, wait for a change of the files or of those in the folders, and run again, for ever."""
     while True:
-        seen = _versions(paths)
+        watched = [*paths()]
+        seen = _versions(watched)
         try:
             run()
         except (PumiceError, click.ClickException) as error:
             words = error.format_message() if isinstance(error, click.ClickException) else error
             echo(f"error: {words}", err=True)
         echo("waiting for changes; Ctrl-C ends", err=True)
-        while _versions(paths) == seen:
+        while _versions(watched) == seen:
             sleep(_LOOK_S)
 
 

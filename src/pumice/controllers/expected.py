@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from pumice.api.annotations import EXPECTED, GROUP_NAME, JOB_NAME
+from pumice.api.groups import PodGroup
 from pumice.api.kinds import (
     DEFAULT_QUEUE,
     LIMIT_RANGE,
@@ -24,8 +25,10 @@ from pumice.cluster.embedded.pods import give_amounts, prioritised
 from pumice.controllers.base import phase_of
 from pumice.controllers.job.objects import Expansion, expand, provisioned
 from pumice.controllers.job.state import replicas_of
+from pumice.controllers.kube_groups import gang_of, missing_tier
+from pumice.controllers.podgroup import new_podgroup
 from pumice.controllers.view import ManifestView
-from pumice.errors import ManifestError, RejectedError
+from pumice.errors import ABSENT, ManifestError, RejectedError
 
 NOT_BEGUN = ("", "Pending")
 """Phases of a job whose pods may still have to be made."""
@@ -51,8 +54,58 @@ def with_expected(
 
     A live cluster makes the claims of the pods that it has; those of files have none yet.
     """
-    found = [*objects] if is_live else with_made_claims(objects)
+    found = with_followed(objects)
+    found = found if is_live else with_made_claims(found)
     return found + [created(one, now) for one in expand_jobs(jobs, found)]
+
+
+def with_followed(objects: Sequence[Manifest]) -> list[Manifest]:
+    """Return objects with the PodGroups of Volcano in place of Kubernetes' own, their pods in them.
+
+    Pods that a controller has put in a group stay there; their Kubernetes PodGroup is left out.
+
+    Raises:
+        ManifestError: pods must share the value of a label that no HyperNode stands for.
+    """
+    gangs = {_place(one): one for one in objects if _is_gang(one)}
+    if not gangs:
+        return [*objects]
+    hyper_nodes = [one for one in objects if one["kind"] == "HyperNode"]
+    made: dict[tuple[str, str], Manifest] = {}
+    found: list[Manifest] = []
+    for one in objects:
+        if one["kind"] == "Pod" and GROUP_NAME not in (one["metadata"].get("annotations") or ()):
+            space = one["metadata"].get("namespace") or "default"
+            place = space, gang_of(one)
+            if place in gangs:
+                if place not in made:
+                    _check_tier(gangs[place], hyper_nodes)
+                    made[place] = _follower(gangs[place], one)
+                found.append(_marked(one, {GROUP_NAME: made[place]["metadata"]["name"]}))
+                continue
+        if not _is_gang(one):
+            found.append(one)
+    return [*found, *made.values()]
+
+
+def _is_gang(one: Manifest) -> bool:
+    return one["kind"] == "PodGroup" and one["apiVersion"] != PodGroup.API_VERSION
+
+
+def _follower(gang: Manifest, pod: Manifest) -> Manifest:
+    owner = {**gang, "metadata": {**gang["metadata"], "namespace": _place(gang)[0]}}
+    pod = {**pod, "metadata": {**pod["metadata"], "namespace": _place(gang)[0]}}
+    return _as_old_as(gang["metadata"], new_podgroup(pod, {}, owner))
+
+
+def _check_tier(gang: Manifest, hyper_nodes: Sequence[Manifest]) -> None:
+    if tier := missing_tier(gang, hyper_nodes):
+        raise ManifestError(
+            wanted=f"a HyperNode with the tierName {tier}",
+            found=ABSENT,
+            field="spec.schedulingConstraints.topology",
+            subject="PodGroup {}/{}".format(*_place(gang)),
+        )
 
 
 def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[Manifest]:

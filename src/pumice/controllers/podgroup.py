@@ -1,4 +1,7 @@
-"""PodGroup for plain pods: pods without a job are scheduled in groups, too."""
+"""PodGroup for plain pods: pods without a job are scheduled in groups, too.
+
+Those of a Kubernetes PodGroup get one that follows it.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +16,7 @@ from pumice.api.annotations import (
     PREEMPTABLE,
     REVOCABLE_ZONE,
 )
-from pumice.api.kinds import DEFAULT_QUEUE, POD, POD_GROUP, Manifest
+from pumice.api.kinds import DEFAULT_QUEUE, HYPER_NODE, KUBE_POD_GROUP, POD, POD_GROUP, Manifest
 from pumice.api.pod_resources import pods_usage
 from pumice.controllers.base import (
     Create,
@@ -22,12 +25,22 @@ from pumice.controllers.base import (
     Key,
     Patch,
     Plan,
+    Update,
     View,
     controlled_by,
     controller_of,
+    key_of,
+)
+from pumice.controllers.kube_groups import (
+    gang_of,
+    min_member,
+    scheduled_status,
+    tier_missing_for,
+    topology_key,
 )
 
 _SCALABLE: Final = ("ReplicaSet.apps", "StatefulSet.apps")
+_OWN: Final = (POD, KUBE_POD_GROUP, *_SCALABLE)
 _OWNERS: Final = {
     "ReplicaSet": "ReplicaSet.apps",
     "StatefulSet": "StatefulSet.apps",
@@ -47,7 +60,7 @@ class PodGroupController:
     """Makes PodGroups for plain pods; those of one ReplicaSet, Job or the like share one."""
 
     name = "podgroup"
-    watches: tuple[str, ...] = (POD, POD_GROUP, *_OWNERS.values())
+    watches: tuple[str, ...] = (POD, POD_GROUP, KUBE_POD_GROUP, HYPER_NODE, *_OWNERS.values())
 
     def __init__(
         self,
@@ -58,12 +71,23 @@ class PodGroupController:
         self._schedulers = frozenset(scheduler_names)
         self._inherits = inherit_owner_annotations
 
-    def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
-        """Look at each pod, and at each owner that may have been scaled to zero."""
-        if kind != POD and kind not in _SCALABLE:
-            return ()
+    def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
+        """Look at each pod and Kubernetes PodGroup, and at owners that may be scaled to zero."""
         metadata = manifest["metadata"]
-        return (Key(kind, metadata.get("namespace", ""), metadata["name"]),)
+        space = metadata.get("namespace", "")
+        if kind in _OWN:
+            return (Key(kind, space, metadata["name"]),)
+        if kind == POD_GROUP:
+            owner = controller_of(manifest)
+            gang = owner is not None and owner.get("kind") == "PodGroup" and owner["name"]
+            return (Key(KUBE_POD_GROUP, space, gang),) if gang else ()
+        if kind == HYPER_NODE:
+            label = manifest["spec"].get("tierName")
+            gangs = (
+                one for one in view.list(KUBE_POD_GROUP) if label and label == topology_key(one)
+            )
+            return [key_of(one) for one in gangs]
+        return ()
 
     def is_up_to_date(self, kind: str, manifest: Manifest) -> bool:
         """Return whether a well-formed pod has a group, or needs none."""
@@ -87,50 +111,82 @@ class PodGroupController:
             return Plan()
         if key.kind in _SCALABLE:
             return _scaled(manifest, view)
+        if key.kind == KUBE_POD_GROUP:
+            return self._followed(key, manifest, view)
         if self._leaves_alone(manifest):
             return Plan()
-        name = group_name(manifest)
+        gang = view.get(KUBE_POD_GROUP, key.namespace, gang_of(manifest))
+        if gang_of(manifest) and (gang is None or tier_missing_for(gang, view)):
+            return Plan()  # looked at again with its group
+        name = group_name(manifest, gang)
         effects: list[Effect] = []
         if view.get(POD_GROUP, key.namespace, name) is None:
             inherited = owner_annotations(manifest, view) if self._inherits else {}
-            effects.append(Create(new_podgroup(manifest, inherited)))
+            effects.append(Create(new_podgroup(manifest, inherited, gang)))
         effects.append(Patch(key, {"metadata": {"annotations": {GROUP_NAME: name}}}))
         return Plan(effects)
 
+    def _followed(self, key: Key, gang: Manifest, view: View) -> Plan:
+        """Bring the PodGroup that follows a Kubernetes one in step with it, and report back.
 
-def new_podgroup(pod: Manifest, inherited: Mapping[str, str]) -> Manifest:
-    """Write the PodGroup of a pod, with annotations of its owners."""
+        Without one the pods are looked at: the first that is there makes it.
+        """
+        group = view.get(POD_GROUP, key.namespace, _named_after(gang["metadata"]))
+        effects: list[Effect] = []
+        if group is not None and group["spec"].get("minMember") != min_member(gang):
+            effects.append(
+                Update({**group, "spec": {**group["spec"], "minMember": min_member(gang)}})
+            )
+        status = scheduled_status(gang, group, view)
+        if status is not None:
+            effects.append(Patch(key, {"status": status}, "status"))
+        if group is not None:
+            return Plan(effects)
+        pods = (one for one in view.list(POD, key.namespace) if gang_of(one) == key.name)
+        return Plan(effects, look_at=[key_of(one) for one in pods if not self._leaves_alone(one)])
+
+
+def new_podgroup(
+    pod: Manifest, inherited: Mapping[str, str], gang: Manifest | None = None
+) -> Manifest:
+    """Write the PodGroup of a pod, with annotations of its owners and of its Kubernetes group."""
     metadata, spec = pod["metadata"], pod["spec"]
     marks: Mapping[str, str] = metadata.get("annotations") or {}
-    min_member = _min_member(inherited.get(_MIN_MEMBER, "1"))
+    number, more = _min_member(inherited.get(_MIN_MEMBER, "1")), dict[str, Any]()
+    if gang is not None:
+        own = gang["metadata"].get("annotations") or {}
+        inherited, marks = {**inherited, **own}, {**marks, **own}
+        number, more = min_member(gang), gang["spec"]
     wanted: Manifest = {
-        "minMember": min_member,
-        "minResources": pods_usage([(spec, min_member)]),
+        "minMember": number,
+        "minResources": pods_usage([(spec, number)]),
         "queue": marks.get(GROUP_QUEUE) or DEFAULT_QUEUE,
-        "priorityClassName": spec.get("priorityClassName"),
+        "priorityClassName": more.get("priorityClassName") or spec.get("priorityClassName"),
         "networkTopology": _network_topology(marks),
     }
+    if gang is not None and topology_key(gang):
+        wanted["networkTopology"] = {"mode": "hard", "highestTierName": topology_key(gang)}
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
         "metadata": {
-            "name": group_name(pod),
+            "name": group_name(pod, gang),
             "namespace": metadata["namespace"],
             "labels": _pick(metadata.get("labels") or {}, PREEMPTABLE, COOLDOWN_TIME),
             "annotations": _annotations(inherited, marks),
-            "ownerReferences": _owners(pod),
+            "ownerReferences": _owners(pod) if gang is None else [controlled_by(gang)],
         },
         "spec": {field: value for field, value in wanted.items() if value is not None},
         "status": {"phase": "Pending"},
     }
 
 
-def group_name(pod: Manifest) -> str:
-    """Name the PodGroup of a pod: after its controlling owner, else after itself.
+def group_name(pod: Manifest, gang: Manifest | None = None) -> str:
+    """Name the PodGroup of a pod: after its Kubernetes group, its controlling owner, or itself.
 
     One that no cluster has seen has no uid, and its name is used instead.
     """
-    return _named_after(controller_of(pod) or pod["metadata"])
+    return _named_after(gang["metadata"] if gang else controller_of(pod) or pod["metadata"])
 
 
 def _named_after(owner: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ _JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
 _EVENTS: Final = (("v1", "Event"), ("events.k8s.io/v1", "Event"))
 _SPECIAL: Final = frozenset({"ConfigMap", "Queue"})
 """Kinds that are more than one object among others."""
-_AGED: Final = frozenset({"PodGroup", "Pod", "Queue"})
+_AGED: Final = frozenset({"KubePodGroup", "PodGroup", "Pod", "Queue"})
 """Kinds whose older objects come first."""
 _AT_HAND: Final = 256
 """How many objects are read at once: so many stay in the processor's cache."""
@@ -159,7 +159,7 @@ class ObjectStore:
             manifest["status"] = {"state": "Open"}  # as the queue controller would
         if kind[1] == "Pod" and manifest.get("spec") is None:
             manifest["spec"] = {}  # read as one that states nothing
-        self._keep(kind[1], (manifest,), fresh=fresh)
+        self._keep(KINDS[kind].__name__, (manifest,), fresh=fresh)
 
     def apply(self, item: Any, source: str) -> None:
         """Take one object as if it were applied to those that are there.
@@ -225,12 +225,12 @@ class ObjectStore:
 
         Then none is taken: which one it is shows when they are taken singly.
         """
-        kind = alike[0]["kind"]
+        cls = KINDS[alike[0]["apiVersion"], alike[0]["kind"]]
         try:
-            msgspec.convert(alike, _list_of(KINDS[alike[0]["apiVersion"], kind]))
+            msgspec.convert(alike, _list_of(cls))
         except Exception:  # noqa: BLE001  # whatever one of them holds
             return False
-        self._keep(kind, alike, fresh=True)
+        self._keep(cls.__name__, alike, fresh=True)
         return True
 
     def _take_conf(self, item: Mapping[str, Any], source: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
+from pumice.api.kinds import CONFIG_MAP, JOB, KUBE_POD_GROUP, SCHEDULER_NAME, Manifest
 from pumice.api.manifests import Document, Pack, load_documents, load_packs, object_lines, unpacked
 from pumice.api.named_files import is_snapshot, named_conf, named_manifests, read_conf_file
 from pumice.api.nodes import Node
@@ -92,7 +92,7 @@ def read_cluster(cluster: ReadableCluster) -> Reading:
     for version, kind in KINDS:
         group, slash, _ = version.partition("/")
         name = f"{kind}.{group}" if slash else kind
-        if name != CONFIG_MAP:
+        if name not in (CONFIG_MAP, KUBE_POD_GROUP):  # whose pods have a group that follows it
             reading.objects += _listed(cluster, name, reading.hidden)
     reading.jobs = _listed(cluster, JOB, reading.hidden)
     for namespace in sorted(lacking_pods(reading.objects)):

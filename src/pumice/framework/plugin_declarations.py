@@ -87,6 +87,8 @@ class PluginDeclarations:
     namespace, phase, priority, numbers and sums, the shapes, roles and priorities of its tasks,
     and that by which ``order_jobs`` orders it.
     """
+    admits_all: ClassVar[bool] = False
+    """Whether all jobs wait for nodes, none to be admitted: no plugin votes on that."""
     spares: ClassVar[Spared] = Spared.PLUGIN_REFUSED
     """Why a candidate that it does not offer is spared."""
     invariants: ClassVar[Mapping[str, Invariant]] = {}

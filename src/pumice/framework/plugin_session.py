@@ -20,6 +20,10 @@ from pumice.framework.topology.domains import Topology
 class FutureView(Protocol):
     """The cluster ahead of now: running pods end as stated, promised jobs take their places."""
 
+    now: float
+    """This moment, to the microsecond, as all times here."""
+    kept: dict[int, dict[int, int]]
+    """Job to its pods and their nodes, all by row, where counting was not enough."""
     unknown_s: float
     """How long jobs run of which nobody states it."""
 
@@ -28,6 +32,9 @@ class FutureView(Protocol):
 
     def seconds(self, jobs: IndexArray) -> list[float]:
         """Return how long jobs (rows) run at most."""
+
+    def nominate(self, job: int) -> None:
+        """Lead a job to the places that it was found last."""
 
     def promise(self, job: int, others: Sequence[Promise], *, later: bool = False) -> Promise:
         """Return the earliest start of a job beside all others, ``later`` if not now."""

@@ -50,6 +50,7 @@ class Reservation(Plugin, name="reservation"):
     """Promise starts to jobs that find no room; others start only if they delay none of these."""
 
     simulator = SimulatorAssumptions(timed=True, foretold=True, all_jobs=True)
+    admits_all = True  # one that waits to be admitted could not be promised a start
     mode: str = arg(
         "reservation.mode",
         default="easy",
@@ -150,15 +151,23 @@ class Reservation(Plugin, name="reservation"):
             return self._behind(line) if line.first else None
         own = line.promises.get(job)
         if own is not None:
-            if own.start <= self._ssn.now or self._looks:
-                return None
-            first = next((each for row, each in line.promises.items() if row != job), own)
-            return self._would_delay(first, own.end - own.start + self._ssn.now)
+            return self._too_early(line, own)
         if not line.refused:
             return None
         demand = self._ssn.future.demand(job)
         count, end, refusal = line.refused.get(demand.kind, _NOT_REFUSED)
         return refusal if demand.count >= count and self._end(job) >= end else None
+
+    def _too_early(self, line: _Line, own: Promise) -> Refusal | None:
+        """Refuse a job before its start; one whose time has come is led to its places."""
+        future = self._ssn.future
+        if own.start <= future.now:
+            future.nominate(own.job)
+            return None
+        if self._looks:
+            return None
+        first = next((each for row, each in line.promises.items() if row != own.job), own)
+        return self._would_delay(first, own.end - own.start + future.now)
 
     def may_start(self, job: Job) -> Verdict:
         """Allow a job to start that delays none of the promised ones."""
@@ -186,18 +195,40 @@ class Reservation(Plugin, name="reservation"):
         line = self._line(job.queue)
         line.first = line.first or job.key
         own = line.promises.get(job.row)
-        if own is not None and own.start > self._ssn.now and not self._looks:
+        if own is not None and own.start > self._ssn.future.now and not self._looks:
             return
-        if own is None and len(line.promises) >= self._depth:
+        if own is None and len(line.promises) >= self._depth and not self._gives_way(line, job):
             return
-        line.promises[job.row] = self._ssn.future.promise(
-            job.row, self._others(line, job.row), later=True
-        )
+        line.promises[job.row] = self._promise(line, job.row)
         line.refused.clear()
 
+    def _promise(self, line: _Line, job: int) -> Promise:
+        """Return the earliest start of a job, no later than it was promised if that can be kept."""
+        others, future = self._others(line, job), self._ssn.future
+        found, own = future.promise(job, others, later=True), line.promises.get(job)
+        if own is None or not future.now < own.start < found.start:
+            return found
+        return own if future.first_delayed([*others, own]) is None else found
+
+    def _gives_way(self, line: _Line, job: Job) -> bool:
+        """Drop the promise to a job behind this one, if there is one."""
+        behind = [row for row in line.promises if self._is_before(job.row, row)]
+        if behind:
+            del line.promises[behind[-1]]
+        return bool(behind)
+
+    def _is_before(self, job: int, other: int) -> bool:
+        """Return whether a job had its turn before one that is first no longer."""
+        if self.mode != "easy" or other in self._tried:
+            return False
+        queue = self._ssn.snapshot.jobs.queue
+        return bool(queue[job] == queue[other]) or self._ssn.sort_jobs([job, other])[0] == job
+
     def _others(self, line: _Line, job: int = NOWHERE) -> list[Promise]:
-        """Return the promises to other jobs that still wait."""
+        """Return the promises to other jobs that still wait, and that this one may not delay."""
         rows = [row for row in line.promises if row != job]
+        if job != NOWHERE:
+            rows = [row for row in rows if not self._is_before(job, row)]
         still = _lacking(self._ssn)[rows] if rows else ()
         return [line.promises[row] for row, lacks in zip(rows, still, strict=True) if lacks]
 
@@ -219,12 +250,13 @@ class Reservation(Plugin, name="reservation"):
 
     def _end(self, job: int) -> float:
         (seconds,) = self._ssn.future.seconds(np.array([job]))
-        return self._ssn.now + seconds
+        return self._ssn.future.now + seconds
 
     def _line(self, queue: int) -> _Line:
         if not self._is_open:
             self._is_open = True
-            if self.mode == "conservative":
+            if self.mode != "strict":
+                self._recall_places()
                 self._recall()
         return self._lines.setdefault(self._scope_of(queue), _Line())
 
@@ -246,20 +278,36 @@ class Reservation(Plugin, name="reservation"):
     def _recall(self) -> None:
         """Take up the promises of earlier cycles; those that cannot be kept are made again."""
         ssn, jobs = self._ssn, self._ssn.snapshot.jobs
-        self._looks = self._has_room_early()
+        self._looks = self.mode == "easy" or self._has_room_early()
         for key, start in self._memory.get("starts", {}).items():
             row = jobs.row_of.get(key)
             if row is None or not jobs.listed[row] or not self._waits[row]:
                 self._looks = True
                 continue
             (seconds,) = ssn.future.seconds(np.array([row]))
-            at = max(start, ssn.now)
+            at = max(start, ssn.future.now)
             line = self._line(int(jobs.queue[row]))
             line.promises[row] = Promise(row, key, at, at + seconds, ssn.future.demand(row))
         for line in self._lines.values():
             if ssn.future.is_short([*line.promises.values()]):
                 line.promises.clear()
                 self._looks = True
+
+    def _recall_places(self) -> None:
+        """Take up where promised jobs were found places."""
+        jobs, tasks, nodes = (getattr(self._ssn.snapshot, n) for n in ("jobs", "tasks", "nodes"))
+        for key, places in self._memory.get("places", {}).items():
+            found = {tasks.row_of.get(pod): nodes.row_of.get(node) for pod, node in places.items()}
+            if key in jobs.row_of and None not in {*found, *found.values()}:
+                self._ssn.future.kept[jobs.row_of[key]] = found
+
+    def _places(self, kept: Iterable[Promise]) -> dict[str, dict[str, str]]:
+        tasks, nodes = self._ssn.snapshot.tasks.keys, self._ssn.snapshot.nodes.names
+        return {
+            each.key: {tasks[row]: nodes[node] for row, node in places.items()}
+            for each in kept
+            if (places := self._ssn.future.kept.get(each.job))
+        }
 
     def _has_room_early(self) -> bool:
         """Return whether pods ended before they were expected to, or nodes came.
@@ -273,7 +321,7 @@ class Reservation(Plugin, name="reservation"):
             return True
         for key, (end, count) in self._memory.get("ends", {}).items():
             row = jobs.row_of.get(key)
-            if end > ssn.now and (row is None or jobs.counts[_HOLDING, row].sum() < count):
+            if end > ssn.future.now and (row is None or jobs.counts[_HOLDING, row].sum() < count):
                 return True
         return False
 
@@ -282,8 +330,8 @@ class Reservation(Plugin, name="reservation"):
         self._line(NOWHERE)  # also if no job had a turn
         kept = [each for line in self._lines.values() for each in self._others(line)]
         ssn.promises.update((each.job, each) for each in kept)
-        starts = {each.key: each.start for each in kept if math.isfinite(each.start)}
-        self._memory.update(starts=starts)
+        starts = {each.key: float(each.start) for each in kept if math.isfinite(each.start)}
+        self._memory.update(starts=starts, places=self._places(kept))
         if self.mode == "conservative":
             keys = ssn.snapshot.jobs.keys
             ends = {keys[job]: told for job, told in ssn.future.ends_of_jobs().items()}
@@ -294,7 +342,7 @@ class Reservation(Plugin, name="reservation"):
         if self.mode != "conservative" and ssn.started_at is None:
             return None
         starts = (each.start for each in ssn.promises.values())
-        return min((start for start in starts if ssn.now < start < math.inf), default=None)
+        return min((start for start in starts if ssn.future.now < start < math.inf), default=None)
 
 
 def _waiting(ssn: PluginSession) -> Mask:

@@ -13,12 +13,25 @@ from typing import Any, Protocol
 from pumice.api.decisions import Condition, Decisions, PodGroupState
 from pumice.api.quantity import parse_quantity
 from pumice.api.scenario_values import Range
+from pumice.api.wording import nearest
 from pumice.errors import QuantityError
 from pumice.scenarios.expectations import Record, WantedCause
-from pumice.scenarios.objects import bind_counts_of_hyper_nodes, groups_by_pod, key_of
+from pumice.scenarios.objects import (
+    bind_counts_of_hyper_nodes,
+    groups_by_job,
+    groups_by_pod,
+    key_of,
+)
 
 Count = int | Range
 _FULL = frozenset({"binds", "evictions", "pipelined", "podGroups", "queues"})
+_OF_GROUPS = frozenset(
+    {
+        *("boundPerPodGroup", "pipelinedPerPodGroup", "evictedPerPodGroup", "pipelinedOnOneOf"),
+        *("phases", "podGroups", "taskStatusNums", "unschedulable"),
+    }
+)
+"""Expectations by pod group, or by the Volcano job that it belongs to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +128,14 @@ def differences(
         options=options or CompareOptions(),
         explain=explain,
     )
-    found = [
-        difference
-        for key, check in _CHECKS.items()
-        if key in record
-        for difference in check(record[key], cycle)
-    ]
+    jobs = groups_by_job(objects) if record.keys() & _OF_GROUPS else {}
+    found = []
+    for key, check in _CHECKS.items():
+        if key in record:
+            wanted = record[key]
+            if key in _OF_GROUPS and jobs:
+                wanted = {jobs.get(name, name): value for name, value in wanted.items()}
+            found += check(wanted, cycle)
     return [*map(Difference, decisions.failures), *found]
 
 
@@ -401,28 +416,36 @@ def _phases(wanted: Mapping[str, str], cycle: _Cycle) -> list[Difference]:
 def _starts(wanted: Sequence[str], cycle: _Cycle) -> list[Difference]:
     """A job starts if a pod of it is bound; wildcards mean every job that they match."""
     bound = counts(cycle.objects, cycle.got)["boundPerPodGroup"]
-    return [
-        _about(job, "does not start", "it to start")
-        for pattern in wanted
-        for job in _matching(pattern, cycle)
-        if job not in bound
+    jobs, unknown = _matching(wanted, cycle, "it to start")
+    return unknown + [
+        _about(job, "does not start", "it to start") for job in jobs if job not in bound
     ]
 
 
 def _waits(wanted: Sequence[str], cycle: _Cycle) -> list[Difference]:
     bound = counts(cycle.objects, cycle.got)["boundPerPodGroup"]
-    return [
-        _about(job, f"{bound[job]} pods bound", "it to wait")
-        for pattern in wanted
-        for job in _matching(pattern, cycle)
-        if job in bound
+    jobs, unknown = _matching(wanted, cycle, "it to wait")
+    return unknown + [
+        _about(job, f"{bound[job]} pods bound", "it to wait") for job in jobs if job in bound
     ]
 
 
-def _matching(pattern: str, cycle: _Cycle) -> list[str]:
-    """List the pod groups of a name with wildcards; a name that nothing has is kept."""
-    groups = [key_of(one) for one in cycle.objects if one["kind"] == "PodGroup"]
-    return [name for name in groups if fnmatchcase(name, pattern)] or [pattern]
+def _matching(
+    patterns: Sequence[str], cycle: _Cycle, wanted: str
+) -> tuple[list[str], list[Difference]]:
+    """List the pod groups of names with wildcards; a name that none has is a difference."""
+    names = {key_of(one): key_of(one) for one in cycle.objects if one["kind"] == "PodGroup"}
+    names = groups_by_job(cycle.objects) | names
+    found: dict[str, None] = {}
+    unknown = []
+    for pattern in patterns:
+        matches = [group for name, group in names.items() if fnmatchcase(name, pattern)]
+        found |= dict.fromkeys(matches)
+        if not matches:
+            near = nearest(pattern, names)
+            hint = f" (did you mean '{near}'?)" if near else ""
+            unknown.append(_about(pattern, f"there is no such job{hint}", wanted))
+    return [*found], unknown
 
 
 def _causes(wanted: Mapping[str, WantedCause], cycle: _Cycle) -> list[Difference]:

@@ -9,7 +9,7 @@ from pumice.api.annotations import EXPECTED
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.cycle_facts import CycleFacts
 from pumice.api.decisions import Decisions
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import KUBE_POD_GROUP, Manifest, kind_of
 from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.errors import ConfError, ManifestError
 from pumice.scenarios.objects import advance, is_job, key_of
@@ -65,11 +65,10 @@ def scheduler_of(scenario: Scenario, make_scheduler: SchedulerFactory) -> CycleS
     Raises:
         ConfError: The configuration of the scenario cannot be used.
     """
-    conf = _parsed(scenario.conf, source=scenario.conf_source)
-    conf = replace(conf, queue_gates=scenario.queue_gates)
     try:
+        conf = replace(_parsed(scenario.conf, source=""), queue_gates=scenario.queue_gates)
         return make_scheduler(conf, scenario.seed)
-    except ConfError as error:  # it knows the plugins, but not where the text is from
+    except ConfError as error:  # it knows the text and the plugins, but not where the text is from
         error.file = error.file or scenario.conf_source
         raise
 
@@ -169,4 +168,7 @@ def _first_objects(scenario: Scenario) -> tuple[list[Manifest], dict[str, str]]:
 
 
 def _is_expected(one: Manifest) -> bool:
+    """Return whether a controller has still to make an object, or a group that follows it."""
+    if one["kind"] == "PodGroup":
+        return kind_of(one) == KUBE_POD_GROUP
     return one["kind"] == "Pod" and EXPECTED in (one["metadata"].get("annotations") or ())

@@ -67,6 +67,17 @@ def group_of(pod: Mapping[str, Any]) -> str | None:
     return f"{pod['metadata'].get('namespace') or 'default'}/{name}" if name else None
 
 
+def groups_by_job(objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Map Volcano jobs to their pod groups, whose names nobody chooses."""
+    return {
+        f"{group['metadata'].get('namespace') or 'default'}/{owner.get('name')}": key_of(group)
+        for group in objects
+        if group["kind"] == "PodGroup"
+        for owner in group["metadata"].get("ownerReferences") or ()
+        if owner.get("kind") == "Job"
+    }
+
+
 def groups_by_pod(objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Map every pod that has a group to that group."""
     pods = (manifest for manifest in objects if manifest["kind"] == "Pod")

@@ -180,6 +180,21 @@ def are_manifests(document: Any) -> bool:
     return bool(documents) and all(isinstance(one, dict) and "kind" in one for one in documents)
 
 
+def files_named_in(path: Path) -> list[Path]:
+    """List the files that a scenario names; none if it cannot be read."""
+    try:
+        document = read_document(path)
+    except ScenarioError:
+        return []
+    if not is_scenario(document):
+        return []
+    matrix = document.get("matrix")
+    places = (document, matrix if isinstance(matrix, dict) else {})
+    given = [place.get(key) for place in places for key in ("confFrom", "objectsFrom")]
+    names = [name for one in given for name in (one if isinstance(one, list) else [one])]
+    return [path.parent / name for name in names if isinstance(name, str)]
+
+
 def scenario_from(document: Any, path: Path) -> Scenario:
     """Validate a document that was read from `path` and fill in the defaults.
 

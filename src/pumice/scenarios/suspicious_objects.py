@@ -188,6 +188,7 @@ def _references(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     if kind == "Pod":
         notes = meta.get("annotations")
         group = notes.get(GROUP_NAME) if isinstance(notes, Mapping) else None
+        group = group or (spec.get("schedulingGroup") or {}).get("podGroupName")
         if group:
             yield "pod group", "PodGroup", f"{meta.get('namespace')}/{group}"
         if spec.get("nodeName"):

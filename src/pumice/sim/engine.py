@@ -37,6 +37,8 @@ def simulated_scheduler(
     return Scheduler(conf, seed=seed, plugins=known)
 
 
+_SAME_S = 1e-6
+"""Seconds by which sums of equal times may differ: plugins reckon in seconds since 1970."""
 _GAP_BY_EVENT = 0.001
 """Seconds between a cycle and one that follows from it, where cycles begin with events."""
 _PAUSE_BY_EVENT = 1.0
@@ -177,11 +179,10 @@ class Engine:
         """Schedule a cycle at the next tick of the scheduler's own clock."""
         self._pause = self._period or _PAUSE_BY_EVENT
         planned = math.inf if self._next_cycle is None else self._next_cycle
-        self._next_cycle = min(planned, max(self._tick(), self._last_cycle + self._period))
+        self._next_cycle = min(planned, max(self._tick(self.now), self._last_cycle + self._period))
 
-    def _tick(self) -> float:
-        """Return the next tick of the scheduler: the present moment if it is one."""
-        now = self._execution.now
+    def _tick(self, now: float) -> float:
+        """Return the next tick of the scheduler from a moment on: that moment if it is one."""
         if not self._period:
             return now
         periods = now / self._period
@@ -236,7 +237,10 @@ class Engine:
             self._next_cycle = now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
         if self._alarm < math.inf:
-            due = max(math.ceil(self._alarm / self._period) * self._period, now + self._period)
+            event, due = self._next_event_time(), self._tick(self._alarm)
+            if event is not None and abs(event - due) < _SAME_S:
+                due = event
+            due = max(due, now + self._gap)
             self._next_cycle = due if self._next_cycle is None else min(due, self._next_cycle)
 
     def _decide_at_least_cost(self) -> bool:

@@ -8,7 +8,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from pumice.api.kinds import CUSTOM_KIND, PRIORITY_CLASS, STORAGE_CLASS, Kind, Manifest
+from pumice.api.kinds import (
+    CUSTOM_KIND,
+    KUBE_POD_GROUP,
+    PRIORITY_CLASS,
+    STORAGE_CLASS,
+    Kind,
+    Manifest,
+)
 from pumice.api.quantity import amounts
 from pumice.webhooks.custom_schemas import check_definition
 from pumice.webhooks.field_rules import (
@@ -23,6 +30,7 @@ from pumice.webhooks.field_rules import (
     walk,
 )
 from pumice.webhooks.fields import (
+    OMITTED,
     FieldError,
     Key,
     Path,
@@ -184,14 +192,34 @@ def _template_labels(spec: Struct, path: Path, _: Any) -> Iterator[FieldError]:
 
 
 def _restart_policy(given: Struct, _path: Path, _: Any) -> Iterator[FieldError]:
-    spec = (given.get("spec") or {}).get("template") or {}
-    policy = (spec.get("spec") or {}).get("restartPolicy") if isinstance(spec, dict) else None
+    template = (given.get("spec") or {}).get("template") or {}
+    policy = (template.get("spec") or {}).get("restartPolicy")
     if policy not in ("OnFailure", "Never"):
         path = ("spec", "template", "spec", "restartPolicy")
         text = 'valid values: "OnFailure", "Never"'
         yield unsupported(path, policy, ("OnFailure", "Never")) if policy else required(path, text)
 
 
+def _policy(policy: Struct, path: Path, _: Any) -> Iterator[FieldError]:
+    given = [name for name in ("basic", "gang") if policy.get(name) is not None]
+    if len(given) != 1:
+        text = f"must specify {'exactly ' * bool(given)}one of: `basic`, `gang`"
+        yield invalid(path, f"{{{', '.join(given)}}}", text)
+
+
+def _one_topology(constraints: Struct, path: Path, _: Any) -> Iterator[FieldError]:
+    if len(constraints.get("topology") or ()) > 1:
+        yield FieldError("Too many", (*path, "topology"), OMITTED, "must have at most 1 item")
+
+
+_GANG: Final = (
+    inside(
+        "schedulingPolicy",
+        _policy,
+        part("gang", passes(at_least(1, "must be greater than or equal to 1"), "minCount")),
+    ),
+    part("schedulingConstraints", _one_topology, items("topology", needed("key"))),
+)
 _RIGHTS: Final = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 _NAME_RULES: Final[Mapping[str, Callable[[str], Messages]]] = {
     "Namespace": dns_label,
@@ -236,6 +264,10 @@ _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
         ),
     ),
     PRIORITY_CLASS: (_priority,),
+    KUBE_POD_GROUP: (inside("spec", *_GANG),),
+    "Workload.scheduling.k8s.io": (
+        inside("spec", needed("podGroupTemplates"), items("podGroupTemplates", *_GANG)),
+    ),
     STORAGE_CLASS: (needed("provisioner"),),
     "Job.batch": (_restart_policy,),
     **dict.fromkeys(("Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps"), (_REPLICATED,)),

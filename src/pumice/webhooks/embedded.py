@@ -5,7 +5,7 @@ server with Volcano's webhooks.
 """
 
 from collections.abc import Iterable
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from pumice.api.kinds import (
     BUILT_IN_NAMES,
@@ -133,10 +133,12 @@ class EmbeddedAdmission:
 
     @staticmethod
     def _decoded(kind: Kind, manifest: Manifest, notation: str) -> Manifest:
+        start = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+        if _has_null_item(manifest):
+            raise DeniedError(*_place(manifest), f"{start}: expected no null in a list, got one")
         try:
             return decode(manifest, notation)
         except DecodeError as error:
-            start = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
             raise DeniedError(*_place(manifest), f"{start}: {error}") from None
 
     def _filled(self, job: Manifest) -> Manifest:
@@ -148,6 +150,16 @@ class EmbeddedAdmission:
         except PatchError:
             raise RejectedError(*_place(job), _NO_SPEC) from None
         return filled
+
+
+def _has_null_item(value: Any) -> bool:
+    """Return whether a list has a null in it: Go reads an empty item, most who read objects fail.
+
+    Fields that are null are absent ones.
+    """
+    if isinstance(value, dict):
+        return any(map(_has_null_item, value.values()))
+    return isinstance(value, list) and any(one is None or _has_null_item(one) for one in value)
 
 
 def _place(manifest: Manifest) -> tuple[str, str, str]:

@@ -7,6 +7,7 @@ function of its own in the same table.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
+from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import FieldError, Path, forbidden, required, unsupported
 from pumice.webhooks.names import Messages, each, labels
 
@@ -21,6 +22,7 @@ When = Literal["given", "filled", "always"]
 
 def walk(rules: Iterable[Rule], struct: Struct, path: Path, around: Any = None) -> list[FieldError]:
     """Find the faults of a struct by a table."""
+    check_cpu()
     return [error for rule in rules for error in rule(struct, path, around)]
 
 

@@ -147,9 +147,16 @@ def _escaped(code: int) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+_MOST_FINDINGS: Final = 100
+"""More than anybody reads, of an object that may have a million."""
+
+
 def aggregate(errors: Iterable[object]) -> str:
     """Join findings as Kubernetes does: one alone, several in brackets, none twice."""
-    texts = list(dict.fromkeys(str(error) for error in errors))
+    listed = list(errors)
+    texts = list(dict.fromkeys(str(error) for error in listed[:_MOST_FINDINGS]))
+    if len(listed) > _MOST_FINDINGS:
+        texts.append(f"{len(listed) - _MOST_FINDINGS:,} more")
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
@@ -169,7 +176,8 @@ def refused(place: tuple[str, str, str], found: Sequence[FieldError]) -> Rejecte
     """Make the error of an object, by kind, namespace and name, with findings."""
     error = RejectedError(*place, aggregate(found))
     error.causes = tuple(
-        (_REASONS.get(one.fault, "FieldValueInvalid"), one.field, one.body) for one in found
+        (_REASONS.get(one.fault, "FieldValueInvalid"), one.field, one.body)
+        for one in found[:_MOST_FINDINGS]
     )
     return error
 

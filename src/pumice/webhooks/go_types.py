@@ -348,8 +348,6 @@ def _same(one: Any, other: Any, expected: GoType) -> bool:
 
 
 _DEEPEST: Final = 200
-_LOOKS: Final = 64
-"""Items after which the clock is checked."""
 
 
 class DecodeError(ValueError):
@@ -450,8 +448,7 @@ class _Reading:
         element = go_type(expected.element)
         items = []
         for index, item in enumerate(value):
-            if not index % _LOOKS:
-                check_cpu()
+            check_cpu()
             self.keys.append(index)
             items.append(self.read(item, element))
             self.keys.pop()

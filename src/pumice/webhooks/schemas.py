@@ -10,6 +10,7 @@ from pumice.api.kinds import Manifest
 from pumice.api.patterns import occurs_in
 from pumice.api.schema.build import EXCLUSIVE, Node, unknown_fields
 from pumice.webhooks.contents import KnownContents, content_key
+from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import (
     OMITTED,
     FieldError,
@@ -168,6 +169,7 @@ def _list(value: list[Any], node: Node, path: Path, old: Any) -> Iterator[FieldE
     if node.items is not None:
         before = _by_keys(old, node)
         for index, item in enumerate(value):
+            check_cpu()
             known = before.get(_keys_of(item, node), _NEW) if before else _NEW
             yield from _value(item, node.items, (*path, index), known)
     if node.min_items is not None and len(value) < node.min_items:
@@ -289,6 +291,7 @@ def fill_in(value: Any, node: Node | None) -> None:
         return
     if isinstance(value, list):
         for item in value:
+            check_cpu()
             fill_in(item, node.items)
     elif isinstance(value, dict):
         for key, below in (node.properties or {}).items():

@@ -189,6 +189,8 @@ class ControlPlane:
             "disable-admission-plugins": _WITHOUT,
             "shutdown-delay-duration": "0s",
             "profiling": "false",
+            "feature-gates": "GenericWorkload=true,TopologyAwareWorkloadScheduling=true",
+            "runtime-config": "scheduling.k8s.io/v1alpha2=true",
         }
         if self._audited:
             flags["audit-policy-file"] = _HERE / "audit.yaml"

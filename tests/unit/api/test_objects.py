@@ -7,6 +7,7 @@ import pytest
 
 from pumice.api import times
 from pumice.api.devices import OLDER_VERSIONS
+from pumice.api.groups import KubePodGroup
 from pumice.api.kinds import BUILT_IN, Kinds, guess_plural, kind_of
 from pumice.api.objects import (
     KINDS,
@@ -315,7 +316,8 @@ def test_a_manifest_comes_back_as_it_was(given: Any) -> None:
 
 def test_every_kind_is_tried_above() -> None:
     tried = {(given["apiVersion"], given["kind"]) for given in [POD, *OTHERS]}
-    assert {kind for kind in KINDS if kind[0] not in OLDER_VERSIONS} == tried
+    written = {kind for kind, cls in KINDS.items() if cls is not KubePodGroup}
+    assert {kind for kind in written if kind[0] not in OLDER_VERSIONS} == tried
 
 
 def test_absent_stays_absent() -> None:

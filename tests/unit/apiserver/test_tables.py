@@ -69,6 +69,11 @@ def test_a_node_says_whether_it_takes_pods() -> None:
     assert (made["Status"], made["Roles"]) == ("NotReady,SchedulingDisabled", "gpu")
 
 
+@pytest.mark.parametrize("status", [{"conditions": [{}]}, {"conditions": [5]}, {"conditions": 5}])
+def test_an_odd_object_spoils_only_its_own_row(status: Any) -> None:
+    assert cells("Node", status=status)["Status"] == "<invalid>"
+
+
 def test_an_event_says_when_and_about_what() -> None:
     about = {"kind": "Pod", "name": "p"}
     made = cells("Event", involvedObject=about, lastTimestamp="2025-12-31T23:00:00Z")

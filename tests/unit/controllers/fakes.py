@@ -5,7 +5,7 @@ from typing import Any
 
 from pumice.api.kinds import kind_of
 from pumice.api.times import rfc3339
-from pumice.controllers.base import Create, Delete, Key, Patch, Record, UpdateStatus
+from pumice.controllers.base import Create, Delete, Key, Patch, Record, Update, UpdateStatus
 
 NOON = 1_767_268_800.0
 """2026-01-01T12:00:00Z."""
@@ -82,6 +82,8 @@ class FakeView:
                 case Create(manifest):
                     assert place(manifest) not in self.objects
                     self.add(manifest)
+                case Update(manifest):
+                    self.objects[place(manifest)] = manifest
                 case UpdateStatus(manifest):
                     self.objects[place(manifest)]["status"] = manifest["status"]
                 case Patch(key, changes):
@@ -111,7 +113,8 @@ class FakeView:
         ]
         for _ in range(20):
             plans = [self.apply(controller.reconcile(key, self)) for key in keys]
-            if not any(plan.effects for plan in plans):
+            keys += {key: None for plan in plans for key in plan.look_at if key not in keys}
+            if not any(plan.effects for plan in plans) and len(plans) == len(keys):
                 return plans[-1] if plans else None
         raise AssertionError("the controller does not come to rest")
 

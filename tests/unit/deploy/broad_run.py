@@ -143,6 +143,19 @@ def plain_pods(stage: Any) -> None:
     stage.run()
 
 
+def kube_groups(stage: Any) -> None:
+    """A gang of Kubernetes' own that changes its size."""
+    policy = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    put(stage, "scheduling.k8s.io/v1beta1", "PodGroup", "gang", spec=policy)
+    group = {"podGroupName": "gang"}
+    spec = {**template()["spec"], "schedulerName": "volcano", "schedulingGroup": group}
+    put(stage, "v1", "Pod", "gang-0", spec=spec)
+    stage.run()
+    changed = {"spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
+    stage.cluster.patch("PodGroup.scheduling.k8s.io", "default", "gang", changed)
+    stage.run()
+
+
 def gated_pods(stage: Any) -> None:
     """A pod that waits behind a gate until its queue has room."""
     gate = "scheduling.volcano.sh/queue-allocation-gate"
@@ -242,7 +255,7 @@ def broad_run() -> Any:
         add_node(stage.cluster, f"node-{number}", {"cpu": "4", "memory": "16Gi"})
     stage.cluster.listeners.append(lambda _, event: stage.seen.append(event.object))
     acts = (
-        *(jobs, clocks_and_flows, queues, plain_pods, gated_pods),
+        *(jobs, clocks_and_flows, queues, plain_pods, kube_groups, gated_pods),
         *(topology, volumes, claims, contention),
     )
     for act in acts:

@@ -3,26 +3,15 @@
 import itertools
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.annotations import NUMA_POLICY
 from pumice.api.nodes import CpuPlace, Numatopology
-from pumice.api.objects import from_manifest
-from pumice.cache.ingest import Ingest
-from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
-from pumice.plugins.numa_aware import (
-    CpuLayout,
-    NumaAware,
-    States,
-    parse_cpus,
-    read_layout,
-    reserved_cpus,
-)
+from pumice.plugins.numa_aware import CpuLayout, NumaAware, parse_cpus, read_layout, reserved_cpus
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import snapshot_of
@@ -217,40 +206,6 @@ def test_a_promise_taken_back_gives_its_cpus_back() -> None:
     assert len(plugin._machines.free(0)) == 8
 
 
-def test_a_machine_that_changes_is_read_anew_and_equal_ones_are_asked_once() -> None:
-    """Between cycles only new reports of kubelets are read."""
-    names = [f"n{i}" for i in range(5)]
-    machines = [topology(name, "single-numa-node") for name in names]
-    nodes = [node(name, cpu=64, memory="64Gi") for name in names]
-    mine = asking("p", 4, "single-numa-node")
-    others = [queue("default"), pod_group("g", min_member=0)]
-    ingest = Ingest(Snapshot())
-    snapshot = ingest.load(from_manifest(each) for each in [*nodes, *machines, *others, mine])
-
-    def asked() -> Any:
-        plugin: Any = NumaAware()
-        ssn = Session(snapshot, [[Enabled(plugin, {})]])
-        found = plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist()
-        plugin.on_place(task_of(ssn), 1)
-        after = plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist()
-        snapshot.release_session()
-        return found, after, plugin
-
-    found, after, plugin = asked()
-    assert (found, after, len(plugin._machines.states)) == ([FITS] * 5, [FITS] * 5, 2)
-    ingest.upsert(from_manifest(topology("n1", "single-numa-node", free="0-3")))
-    ingest.upsert(from_manifest(topology("n3", "restricted")))
-    ingest.settle()
-    found, after, _ = asked()
-    other = differing("single-numa-node", "restricted")
-    assert found == [FITS, FITS, FITS, other, FITS]
-    assert after == [FITS, NO_CPUS, FITS, other, FITS]
-    ingest.delete(from_manifest(machines[0]))
-    ingest.delete(from_manifest(nodes[4]))
-    ingest.settle()
-    assert asked()[0] == [EMPTY, FITS, FITS, other]
-
-
 def test_fewer_numa_nodes_score_higher() -> None:
     """Four cpus from one of four, from two of two; the widest assignment is the yardstick."""
     machines = [topology("narrow"), topology("wide", free="0-1,4-5")]
@@ -382,135 +337,10 @@ def test_sixty_four_numa_nodes_are_no_trouble() -> None:
     assert hint.numas == frozenset(range(32))
 
 
-class SlowPicking:
-    """Cpus as the kubelet takes them, with plain loops: sockets, cores, then one by one."""
-
-    def __init__(self, layout: CpuLayout, free: Any, wanted: int) -> None:
-        self.places, self.free, self.wanted = layout.places, sorted(free), wanted
-        self.taken: list[int] = []
-        for size, kind in ((layout.per_socket, "socket"), (layout.per_core, "core")):
-            for group in self.groups(kind) if self.wanted >= max(1, size) else []:
-                if self.wanted >= max(1, size):
-                    self.take([c for c in self.free if getattr(self.places[c], kind) == group])
-        while self.wanted > 0:
-            cores = self.cores()
-            order = [c for core in cores for c in self.free if self.places[c].core == core]
-            self.take(order[: self.wanted])
-
-    def take(self, cpus: list[int]) -> None:
-        self.taken += cpus
-        self.free = [cpu for cpu in self.free if cpu not in cpus]
-        self.wanted -= len(cpus)
-
-    def groups(self, kind: str) -> list[int]:
-        """Ids of sockets or cores count only if they are ids of free cpus, too, as in Volcano."""
-        if kind == "socket":
-            return [i for i in sorted({self.places[c].socket for c in self.free}) if i in self.free]
-        found: dict[int, list[int]] = {}
-        for cpu in self.free:
-            cores = found.setdefault(self.places[cpu].socket, [])
-            if self.places[cpu].core in self.free and self.places[cpu].core not in cores:
-                cores.append(self.places[cpu].core)
-        ordered = sorted(found.items(), key=lambda item: (len(item[1]), item[0]))
-        return [core for _, cores in ordered for core in sorted(cores)]
-
-    def cores(self) -> list[int]:
-        cores = sorted({self.places[cpu].core for cpu in self.free})
-        for end in range(1, len(cores)):
-            for at in range(end, 0, -1):
-                if not self.before(cores[at], cores[at - 1]):
-                    break
-                cores[at - 1], cores[at] = cores[at], cores[at - 1]
-        return cores
-
-    def before(self, one: int, other: int) -> bool:
-        def on(cpus: Any, kind: str, number: int) -> int:
-            return len([c for c in cpus if getattr(self.places[c], kind) == number])
-
-        def socket(core: int) -> int:
-            return next(
-                self.places[c].socket for c in sorted(self.places) if self.places[c].core == core
-            )
-
-        a, b = socket(one), socket(other)
-        return (
-            on(self.taken, "socket", a) > on(self.taken, "socket", b)
-            or on(self.free, "socket", a) < on(self.free, "socket", b)
-            or on(self.free, "core", one) < on(self.free, "core", other)
-            or a < b
-            or one < other
-        )
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_cpus_are_taken_as_plain_loops_take_them(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n, threads = int(rng.integers(1, 17)), int(rng.integers(1, 4))
-    cores = [cpu // threads if seed % 2 else cpu % max(1, n // threads) for cpu in range(n)]
-    places = {
-        str(cpu): {"numa": core % 2, "socket": core % 3, "core": core}
-        for cpu, core in enumerate(cores)
-    }
-    made = topology("n")
-    made["spec"]["cpuDetail"] = places
-    machine = read_layout(read_as(Numatopology, made))
-    for _ in range(12):
-        free = frozenset(np.flatnonzero(rng.random(n) < 0.7).tolist())
-        wanted = int(rng.integers(0, len(free) + 1))
-        assert machine.take(free, wanted) == frozenset(SlowPicking(machine, free, wanted).taken)
-
-
-def test_a_layout_counts_cpus_of_sockets_and_cores() -> None:
-    machine = layout(numas=2, per_numa=4, threads=2)
-    assert (machine.per_socket, machine.per_core, machine.numas) == (4, 2, (0, 1))
-    assert machine.totals == {0: 4, 1: 4}
-    assert machine.numas_of({0, 3, 7}) == {0, 1}
-    empty = topology("n")
-    empty["spec"]["cpuDetail"] = {"x": {"numa": 0, "socket": 0, "core": 0}}
-    bare = read_layout(read_as(Numatopology, empty))
-    assert (bare.places, bare.per_socket, bare.per_core) == ({}, 0, 0)
-
-
 @pytest.mark.parametrize(("size", "known"), [(20, True), (21, False)])
 def test_a_part_of_a_list_of_cpus_is_short(size: int, known: bool) -> None:
     assert bool(parse_cpus("1".zfill(size), range(8))) is known
     assert parse_cpus("1-", range(8)) == parse_cpus("-1", range(8)) == frozenset()
-
-
-@pytest.mark.parametrize(
-    ("policy", "numas", "cpu", "free", "given_"),
-    [
-        ("restricted", 2, 2, "2-7", {2, 3}),
-        ("restricted", 2, 4, "2-7", {4, 5, 6, 7}),
-        ("single-numa-node", 2, 3, "1-7", {1, 2, 3}),
-        ("best-effort", 2, 6, "0-7", {0, 1, 2, 3, 4, 5}),
-        ("best-effort", 2, 9, "0-7", set()),
-        ("best-effort", 2, "1500m", "0-7", set()),
-    ],
-)
-def test_cpus_come_from_the_hinted_numa_nodes(
-    policy: str, numas: int, cpu: Any, free: str, given_: set[int]
-) -> None:
-    machines = [topology("n", policy, numas=numas, free=free)]
-    plugin, ssn = opened([asking(cpu=cpu, policy=policy)], machines)
-    plugin.on_place(task_of(ssn), 0)
-    assert plugin._given[task_of(ssn).row] == given_
-    assert plugin._machines.free(0) == parse_cpus(free, range(8)) - given_
-
-
-def test_a_machine_without_a_policy_hands_out_nothing() -> None:
-    for machine in (topology("n", "none"), topology("n", manager="none"), topology("n", "")):
-        plugin, ssn = opened([asking()], [machine])
-        plugin.on_place(task_of(ssn), 0)
-        assert plugin._given == {}
-
-
-def test_cpus_that_are_not_by_numa_are_no_matter_of_preference() -> None:
-    """A kubelet that does not list cpus by NUMA admits, and has none to give."""
-    machine = topology("n", "single-numa-node")
-    machine["spec"]["numares"] = {"memory": {"allocatable": "", "capacity": 1}}
-    assert codes(asking(cpu=6), [machine]) == [FITS]
-    assert codes(asking(cpu=6, policy="single-numa-node"), [machine]) == [NO_CPUS]
 
 
 def test_a_policy_that_nobody_knows_is_another_policy() -> None:
@@ -525,13 +355,3 @@ def test_with_no_machine_at_all_only_a_policy_refuses() -> None:
     assert plugin.rank_nodes(task_of(ssn), ssn.nodes()).tolist() == [100, 100]
     mixed, ssn = opened([asking(policy="best-effort")], [topology("a")], ["a", "b"])
     assert mixed.rank_nodes(task_of(ssn), ssn.nodes()).tolist() == [0, 100]
-
-
-@pytest.mark.parametrize(("machines", "states", "outgrown"), [(0, 4000, False), (0, 4001, True)])
-def test_states_are_forgotten_when_there_are_far_more_than_machines(
-    machines: int, states: int, outgrown: bool
-) -> None:
-    known = States()
-    known._all = [None] * states  # type: ignore[list-item]
-    assert known.outgrow(machines) is outgrown
-    assert known.outgrow(machines + 1) is False

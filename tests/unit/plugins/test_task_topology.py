@@ -3,18 +3,13 @@
 from itertools import permutations
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.core.resources import STEP
-from pumice.core.views import Job
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.task_topology import TaskTopology
-from pumice.plugins.task_topology.buckets import Bucket, load_of
-from pumice.plugins.task_topology.room import count_fitting
-from pumice.plugins.task_topology.wishes import AFFINITY, ANTI_AFFINITY, TASK_ORDER, Wishes
+from pumice.plugins.task_topology.wishes import AFFINITY, ANTI_AFFINITY, TASK_ORDER
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
@@ -228,21 +223,6 @@ def test_a_gang_is_kept_together_on_the_node_that_can_take_it() -> None:
     assert set(binds(objects).values()) == {"a"}
 
 
-def test_only_jobs_with_wishes_are_ordered() -> None:
-    plugin, ssn = opened(PAIR, marks("ps"))
-    assert plugin.ordered_jobs == {Job(ssn.snapshot, 0).row}
-
-
-@pytest.mark.parametrize(("wishes", "moves"), [(marks("ps"), False), (marks(None, "ps"), True)])
-def test_jobs_with_several_buckets_are_reordered_while_they_are_placed(
-    wishes: Any, moves: Any
-) -> None:
-    """In a single bucket the order of its tasks stays the same."""
-    plugin, ssn = opened(PAIR, wishes)
-    job = Job(ssn.snapshot, 0).row
-    assert plugin.moving_jobs == ssn.ordering.moving_jobs == ({job} if moves else set())
-
-
 OLD, NEW = "2026-01-15T08:00:00Z", "2026-01-15T09:00:00Z"
 
 
@@ -319,125 +299,6 @@ def test_a_task_on_a_node_that_is_gone_draws_its_bucket_to_no_other() -> None:
 # Against plain loops
 
 
-def slow_fitting(waiting: dict[int, Any], task: int, room: Any) -> int:
-    """Leave the biggest members out until the rest fits beside a task on a node (R,)."""
-    others = [each for each in waiting if each != task]
-    others.sort(key=lambda each: load_of(waiting[each]), reverse=True)
-    if (waiting[task] > room).any():
-        return 0
-    for left_out in range(len(others)):
-        kept = [waiting[each] for each in (task, *others[left_out:])]
-        if (np.sum(kept, axis=0) < room + STEP).all():
-            return len(kept)
-    return 1
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_members_are_left_out_as_plain_loops_leave_them_out(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    bucket, waiting = Bucket(0), dict[int, Any]()
-    for task in range(int(rng.integers(1, 9))):
-        waiting[task] = rng.integers(0, 4, size=4) * np.array([1.0, 2**20, 1.0, 1.0])
-        bucket.wait(task, waiting[task])
-    for task in rng.integers(0, len(waiting), size=3).tolist():
-        request = waiting.pop(task)
-        bucket.settle(task)
-        bucket.settle(task)
-        assert task not in bucket
-        if task == 0 or rng.random() < 0.5:
-            waiting[task] = request
-            bucket.wait(task, request)
-            bucket.wait(task, request)
-        if task not in waiting:
-            break
-    assert len(bucket) == len(waiting)
-    room = rng.integers(0, 12, size=(4, 12)) * np.array([[1.0], [2**20], [1.0], [1.0]])
-    for asked in waiting:
-        want = [slow_fitting(waiting, asked, room[:, i]) for i in range(12)]
-        assert count_fitting(bucket._needs(asked), room).tolist() == want
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_equal_members_are_counted_again_only_where_nodes_moved(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    nodes = [node(f"n{i}", cpu=int(rng.integers(1, 9)), memory="9Gi") for i in range(8)]
-    plugin, ssn = opened(tasks("a", 12), marks("a"), nodes)
-    rows, stmt = [ssn.snapshot.tasks.row_of[f"default/j-a-{i}"] for i in range(12)], ssn.statement()
-    bucket = plugin._jobs[0].bucket_of[rows[0]]
-    for i in range(8):
-        for row in rows[i : i + 1 + int(rng.integers(0, 2))]:
-            if row in bucket:
-                stmt.place(row, int(rng.integers(0, 8)))
-        if seed % 3 == 0 and i == 4:
-            stmt.discard()
-        asked = ssn.task(rows[-1])
-        plugin.rank_nodes(asked, ssn.nodes())
-        found = bucket.fitting(asked, ssn.snapshot)
-        table = ssn.snapshot.nodes
-        room = table.idle[:, : table.n] + table.releasing[:, : table.n]
-        want = count_fitting(bucket._needs(asked.row), room)
-        assert found.tolist() == want.tolist()
-
-
-@pytest.mark.parametrize(
-    ("role", "others", "near", "apart"),
-    [
-        ("a", {"b": 2}, 2, 0),
-        ("a", {"a": 3}, 3, 0),
-        ("a", {"c": 4}, -4, -4),
-        ("a", {"b": 2, "c": 3, "d": 9}, -1, -3),
-        ("b", {"c": 5}, 0, -5),
-        ("d", {"a": 1, "b": 1}, 0, 0),
-        ("c", {"c": 2}, -2, -2),
-    ],
-)
-def test_wishes_are_weighed(role: str, others: Any, near: int, apart: int) -> None:
-    """a and b want to be together, and a with itself; c keeps away from a, b and itself."""
-    wishes = Wishes()
-    wishes.add(["a", "b"], wishes.together, 2, 3)
-    wishes.add(["a"], wishes.together, 2, 3)
-    wishes.add(["c"], wishes.apart, 4, 1)
-    wishes.add(["a", "c"], wishes.apart, 4, 1)
-    wishes.add(["b", "c"], wishes.apart, 4, 1)
-    if role == "b":
-        wishes.together.add(frozenset("bc"))
-    assert wishes.weigh(role, others) == near
-    assert wishes.weigh(role, others, apart_only=True) == apart
-    assert wishes.urgency == {"a": 3, "b": 3, "c": 4}
-
-
-@pytest.mark.parametrize(
-    ("together", "apart", "ordered"),
-    [
-        ("a,b;c", "d", ["d", "a", "b", "c"]),
-        ("a;b,c", "d,e", ["b", "c", "a", "d", "e"]),
-        ("a", "a", ["a"]),
-    ],
-)
-def test_roles_are_urgent_by_the_strongest_of_their_wishes(
-    together: str, apart: str, ordered: list[str]
-) -> None:
-    """Apart from itself, together with others, together with itself, apart from others."""
-    roles = sorted({*together.replace(";", ",").split(","), *apart.split(",")})
-    pods = [each for role in roles for each in tasks(role, 1)]
-    plugin, ssn = opened(pods, marks(together, apart))
-    topology = plugin._jobs[0]
-    names = [
-        ssn.task(row).role
-        for row in sorted(topology._grades, key=lambda r: (topology._grades[r], r))
-    ]
-    assert names == ordered
-
-
-def test_a_load_adds_milli_units_and_mebibytes() -> None:
-    pods = tasks("a", 1, cpu=2, memory="3Mi", resources={"x.y/z": 4})
-    plugin, _ = opened(pods, marks("a"), [node("n", resources={"x.y/z": 9})])
-    (bucket,) = plugin._jobs[0].buckets
-    assert bucket.load == 2000 + 3 + 4000 + 1  # and one pod
-    (request,) = bucket._requests
-    assert request[1] == 3 * 1024 * 1024
-
-
 def test_the_largest_bucket_sets_the_scale_with_members_in_place() -> None:
     nodes = [node("n0", cpu=8), node("n1", cpu=8)]
     pods = [*tasks("a", 2, node="n0"), *tasks("a", 2, 2), *tasks("b", 1)]
@@ -447,23 +308,6 @@ def test_the_largest_bucket_sets_the_scale_with_members_in_place() -> None:
     assert plugin.rank_nodes(task, ssn.nodes()).tolist() == [100, 50]
     alone = ssn.task(ssn.snapshot.tasks.row_of["default/j-b-0"])
     assert plugin.rank_nodes(alone, ssn.nodes()).tolist() == [25, 25]
-
-
-def test_keys_put_big_buckets_first_and_urgent_roles_inside() -> None:
-    pods = [*tasks("a", 3), *tasks("b", 1), *tasks("out", 1)]
-    plugin, ssn = opened(pods, marks("a,b", "a", order="b,a"))
-    topology = plugin._jobs[0]
-    assert [len(bucket) for bucket in topology.buckets] == [3, 1]
-    rows = {
-        name: ssn.snapshot.tasks.row_of[f"default/j-{name}"] for name in ("a-0", "b-0", "out-0")
-    }
-    grades, n = 4, 2
-    assert topology.key(rows["b-0"]) == 0 * grades + 0 - 3 * grades * n
-    last = ssn.snapshot.tasks.row_of["default/j-a-2"]
-    assert topology.key(last) == 1 * grades + 1 - 1 * grades * n
-    assert topology.key(rows["out-0"]) == 0.0
-    first = {row: topology.key(row) for row in topology.bucket_of}
-    assert min(first, key=first.__getitem__) == rows["b-0"]
 
 
 def test_a_task_that_leaves_again_waits_as_before() -> None:

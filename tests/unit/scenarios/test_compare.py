@@ -23,6 +23,16 @@ def expect_group(**facts: Any) -> Any:
 SCHEDULED = {"type": "Scheduled", "status": "True", "reason": "ready"}
 
 DIFFERENCES = {
+    "a job that does not exist cannot wait": (
+        {"waits": ["ns/j*", "ns/jbo"]},
+        Decisions(),
+        "ns/jbo: there is no such job (did you mean 'ns/job'?), expected it to wait",
+    ),
+    "a Volcano job by its name": (
+        {"starts": ["ns/job"], "boundPerPodGroup": {"ns/job": 0}, "phases": {"ns/job": "Pending"}},
+        Decisions(pod_groups={"ns/job-1": PodGroupState("Pending", [])}),
+        "ns/job-1: does not start, expected it to start",
+    ),
     "another node": (
         {"binds": {"ns/a": "n0"}},
         Decisions(binds={"ns/a": "n2"}),
@@ -178,7 +188,15 @@ DIFFERENCES = {
     ),
 }
 
-OBJECTS = [pod("a", namespace="ns", group="j"), pod("b", namespace="ns", group="j")]
+OWNER = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "job"}
+OBJECTS = [
+    pod("a", namespace="ns", group="j"),
+    pod("b", namespace="ns", group="j"),
+    {
+        "kind": "PodGroup",
+        "metadata": {"name": "job-1", "namespace": "ns", "ownerReferences": [OWNER]},
+    },
+]
 
 
 @pytest.mark.parametrize("case", DIFFERENCES)

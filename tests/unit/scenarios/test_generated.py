@@ -1,6 +1,10 @@
 """Many cases from one file: a matrix, drawn workloads, changed configurations, watched files."""
 
 import json
+import signal
+import subprocess
+import sys
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.cli.main import main
-from pumice.cli.watching import run_on_changes
 from pumice.scenarios.mutants import mutants_of
 from pumice.scenarios.runner import find_scenarios, junit_xml, run_files
 from pumice.scenarios.scenario import load_scenario
+from tests.present import present
 
 CONF = """\
 actions: "enqueue, allocate"
@@ -163,18 +167,26 @@ def test_tests_must_pass_before_anything_is_changed(tmp_path: Path) -> None:
     assert "expected tests that pass before the configuration is changed" in answer.stderr
 
 
-def test_a_changed_file_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "case.yaml"
-    file.write_text("a")
-    runs: list[int] = []
+def test_tests_run_again_when_a_file_or_its_configuration_changes(tmp_path: Path) -> None:
+    """The command itself, until Ctrl-C: the configuration is outside the folder that it watches."""
+    folder, conf = tmp_path / "tests", tmp_path / "scheduler.conf"
+    folder.mkdir()
+    conf.write_text(CONF)
+    file = folder / "case.yaml"
+    text = "{{nodes: {{cpu: 4}}, workloads: [{{pods: 4}}], confFrom: ../{}, expect: {{binds: {}}}}}"
+    file.write_text(text.format(conf.name, 3))
+    command = [sys.executable, "-m", "pumice", "test", "--watch", str(folder)]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, **pipes) as running:  # noqa: S603  (our own command)
+        lines = iter(present(running.stdout).readline, "")
 
-    def once() -> int:
-        runs.append(1)
-        if len(runs) == 2:
-            raise KeyboardInterrupt
-        return 0
+        def next_run() -> str:
+            return "".join(takewhile(lambda line: "waiting for changes" not in line, lines))
 
-    monkeypatch.setattr("pumice.cli.watching.sleep", lambda _: file.write_text("changed"))
-    with pytest.raises(KeyboardInterrupt):
-        run_on_changes(once, [tmp_path])
-    assert len(runs) == 2
+        assert "0 passed, 1 failed" in next_run()
+        file.write_text(text.format(conf.name, 4))
+        assert "1 passed, 0 failed" in next_run()
+        conf.write_text(CONF.replace("allocate", "alocate"))
+        assert "1 error" in next_run()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(10) == 130

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import DEFAULT_CONF
+from pumice.diagnosis.sources import load_world
 from pumice.errors import ManifestError, ScenarioError
 from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import (
@@ -76,6 +77,21 @@ def test_objects_and_conf_may_stand_in_other_files(write: Any) -> None:
     assert [one["metadata"]["name"] for one in scenario.objects] == ["n1"]
     assert scenario.conf == 'actions: "allocate"\n'
     assert scenario.conf_source.endswith("my.conf")
+
+
+def test_a_later_file_counts_as_applied_to_the_earlier_ones(write: Any) -> None:
+    """As the cluster of a test, and as that of other commands."""
+    queue = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: %s%s}\n%s"
+    write(queue % ("q", ", uid: u", "status: {state: Closed}\n"), "dump.yaml")
+    new = queue % ("q", "", "spec: {weight: 4}\n") + "---\n" + queue % ("new", "", "")
+    write(new, "new.yaml")
+    path = write("objectsFrom: [dump.yaml, new.yaml]\n")
+    for objects in (load_scenario(path).objects, load_world([path]).objects):
+        assert [(one["metadata"]["name"], one["status"]["state"]) for one in objects] == [
+            ("q", "Closed"),
+            ("new", "Open"),
+        ]
+        assert (objects[0]["metadata"]["uid"], objects[0]["spec"]) == ("u", {"weight": 4})
 
 
 def test_an_object_without_namespace_stands_in_default(write: Any) -> None:

@@ -90,6 +90,23 @@ policy.PodDisruptionBudget kind
   spec policy.PodDisruptionBudgetSpec, status policy.PodDisruptionBudgetStatus
 priority.PriorityClass kind
   value! int32, globalDefault bool, description string, preemptionPolicy *string
+priority.GangSchedulingPolicy
+  minCount! int32
+priority.SchedulingPolicy
+  basic any, gang *priority.GangSchedulingPolicy
+priority.TopologyConstraint
+  key! string
+priority.SchedulingConstraints
+  topology []priority.TopologyConstraint
+priority.PodGroupTemplate
+  name string, schedulingPolicy! priority.SchedulingPolicy, priorityClassName string
+  schedulingConstraints *priority.SchedulingConstraints, priority *int32
+priority.PodGroup kind
+  spec! priority.PodGroupTemplate, status any
+priority.WorkloadSpec
+  controllerRef any, podGroupTemplates! []priority.PodGroupTemplate
+priority.Workload kind
+  spec! priority.WorkloadSpec
 storage.StorageClass kind
   provisioner! string, parameters {}string, reclaimPolicy *string, mountOptions []string
   allowVolumeExpansion *bool, volumeBindingMode *string
@@ -105,16 +122,37 @@ coordination.LeaseSpec
   holderIdentity *string, leaseDurationSeconds *int32, leaseTransitions *int32
 coordination.Lease kind
   spec coordination.LeaseSpec
+apps.RollingUpdate
+  maxSurge *IntOrString, maxUnavailable *IntOrString, partition *int32
+apps.Strategy
+  type string, rollingUpdate *apps.RollingUpdate
 apps.ReplicatedSpec
   replicas *int32, selector *meta.LabelSelector, template v1.PodTemplateSpec
+  minReadySeconds int32, revisionHistoryLimit *int32, progressDeadlineSeconds *int32, paused bool
+  strategy apps.Strategy, updateStrategy apps.Strategy, podManagementPolicy string
+  serviceName string, volumeClaimTemplates []v1.PersistentVolumeClaim
+apps.ReplicatedStatus
+  replicas int32, readyReplicas int32, availableReplicas int32, updatedReplicas int32
+  unavailableReplicas int32, currentReplicas int32, fullyLabeledReplicas int32
+  observedGeneration int64, currentRevision string, updateRevision string
+  conditions []v1.StatusCondition
 apps.DaemonSet kind
-  spec apps.ReplicatedSpec, status any
+  spec apps.ReplicatedSpec, status apps.ReplicatedStatus
 apps.Deployment kind
-  spec apps.ReplicatedSpec, status any
+  spec apps.ReplicatedSpec, status apps.ReplicatedStatus
 apps.ReplicaSet kind
-  spec apps.ReplicatedSpec, status any
+  spec apps.ReplicatedSpec, status apps.ReplicatedStatus
 apps.StatefulSet kind
-  spec apps.ReplicatedSpec, status any
+  spec apps.ReplicatedSpec, status apps.ReplicatedStatus
+batchv1.JobSpec
+  parallelism *int32, completions *int32, activeDeadlineSeconds *int64, backoffLimit *int32
+  completionMode *string, suspend *bool, manualSelector *bool, selector *meta.LabelSelector
+  ttlSecondsAfterFinished *int32, managedBy *string, template v1.PodTemplateSpec
+batchv1.JobStatus
+  conditions []v1.StatusCondition, startTime *Time, completionTime *Time, active int32
+  succeeded int32, failed int32, completedIndexes string, failedIndexes *string
+batchv1.Job kind
+  spec batchv1.JobSpec, status batchv1.JobStatus
 apiextensions.Names
   plural! string, singular string, shortNames []string, kind! string, listKind string
   categories []string
@@ -149,6 +187,7 @@ _PACKAGES: Final = {
     "": "v1",
     "policy": "policy",
     "apps": "apps",
+    "batch": "batchv1",
     "scheduling.k8s.io": "priority",
     "storage.k8s.io": "storage",
     "coordination.k8s.io": "coordination",

@@ -208,6 +208,19 @@ _BY_KIND: Final[Mapping[str, Callable[[Manifest], None]]] = MappingProxyType(
         QUEUE: _queue,
     }
 )
+_FIRST_STATUS: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(
+    {
+        "Deployment.apps": {},
+        "ReplicaSet.apps": {"replicas": 0},
+        "StatefulSet.apps": {"availableReplicas": 0, "replicas": 0},
+        "Job.batch": {},
+        "ResourceQuota": {},
+        "PodDisruptionBudget.policy": dict.fromkeys(
+            ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"), 0
+        ),
+    }
+)
+"""What Go writes of an empty status, which clients read before a controller has written one."""
 _KEEP_STATUS: Final = frozenset({"Node", "PersistentVolume"})
 """Kinds whose first status comes with the object although it is a subresource."""
 
@@ -216,6 +229,8 @@ def fill_in(kind: str, manifest: Manifest, *, has_status: bool) -> None:
     """Fill in defaults of a new object, in place; its status starts empty where it has its own."""
     if has_status and kind not in _KEEP_STATUS:
         manifest.pop("status", None)
+    if kind in _FIRST_STATUS:
+        manifest["status"] = dict(_FIRST_STATUS[kind])
     default = _BY_KIND.get(kind)
     if default is not None:
         default(manifest)

@@ -113,7 +113,8 @@ def _strategic_patch(target: Any, patch: Any) -> Any:
     for key, order in orders.items():
         _sort_list(out, key, order)
     if kept is not None:
-        return {key: value for key, value in out.items() if key in kept}
+        named = frozenset(kept)
+        return {key: value for key, value in out.items() if key in named}
     return out
 
 

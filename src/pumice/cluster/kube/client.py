@@ -82,11 +82,25 @@ class KubeClient(RetryingSender):
         )
         self._known = known
         self._events = EventCorrelator(self.timing.wall)
+        self._versions: dict[str, str] = {}
+        """Versions of kinds that the server does not have in the first of theirs."""
+
+    def path_of(self, kind: str, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the path of an object, or of all of a kind, in the version that is in use."""
+        return path_of(kind, namespace, name, subresource, self._versions.get(kind, ""))
+
+    def use_next_version(self, kind: str) -> bool:
+        """Ask for a kind in its next version; False after the last, then in the first again."""
+        known = kind_named(kind)
+        versions = (known.version, *known.other_versions)
+        place = versions.index(self._versions.get(kind, known.version)) + 1
+        self._versions[kind] = versions[place % len(versions)]
+        return place < len(versions)
 
     async def get(self, kind: str, namespace: str, name: str) -> Manifest:
         """Return one object."""
         key = (kind, namespace, name)
-        found = await self._object(ApiRequest("GET", key, path_of(*key)))
+        found = await self._object(ApiRequest("GET", key, self.path_of(*key)))
         _check_name(found, key)
         return found
 
@@ -95,7 +109,9 @@ class KubeClient(RetryingSender):
     ) -> Manifest:
         """Return one object by a single attempt of limited time, for callers that cannot wait."""
         key = (kind, namespace, name)
-        return _object(await self.send_once(ApiRequest("GET", key, path_of(*key)), timeout_s), key)
+        return _object(
+            await self.send_once(ApiRequest("GET", key, self.path_of(*key)), timeout_s), key
+        )
 
     async def read_path(self, target: str, *, timeout_s: float, cap: int) -> Manifest:
         """Return the answer of a path outside the kinds; one attempt of limited time and size."""
@@ -126,11 +142,12 @@ class KubeClient(RetryingSender):
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> AsyncIterator[Page | None]:
         """Return a list part by part; None if it starts over and earlier parts are void."""
-        known = kind_named(kind)
+        known, version = kind_named(kind), self._versions.get(kind)
+        api_version = f"{known.group}/{version}" if version else known.api_version
         query = {"limit": str(_PAGE)}
         if labels:
             query["labelSelector"] = selector_of(labels)
-        path = path_of(kind, namespace)
+        path = self.path_of(kind, namespace)
         guard = _EndlessList((kind, namespace, ""), asyncio.get_running_loop().time() + _LIST_S)
         while True:
             target = f"{path}?{urlencode(query)}" if query else path
@@ -144,7 +161,7 @@ class KubeClient(RetryingSender):
                 continue
             for item in page.items or ():
                 _check_name(item, (kind, namespace, ""))
-                item["apiVersion"], item["kind"] = known.api_version, known.kind
+                item["apiVersion"], item["kind"] = api_version, known.kind
             yield page
             token = page.metadata.get("continue")
             if not token:
@@ -166,13 +183,13 @@ class KubeClient(RetryingSender):
     async def update(self, manifest: Manifest) -> Manifest:
         """Replace an object."""
         key = identity_of(manifest)
-        return await self._object(ApiRequest("PUT", key, path_of(*key), _encode(manifest)))
+        return await self._object(ApiRequest("PUT", key, self.path_of(*key), _encode(manifest)))
 
     async def update_status(self, manifest: Manifest) -> Manifest:
         """Replace the status of an object."""
         key = identity_of(manifest)
         return await self._object(
-            ApiRequest("PUT", key, path_of(*key, "status"), _encode(manifest))
+            ApiRequest("PUT", key, self.path_of(*key, "status"), _encode(manifest))
         )
 
     async def patch(
@@ -186,7 +203,7 @@ class KubeClient(RetryingSender):
         subresource: str = "",
     ) -> Manifest:
         """Change parts of an object."""
-        target = path_of(kind, namespace, name, subresource)
+        target = self.path_of(kind, namespace, name, subresource)
         if patch_type == "apply":
             target += "?fieldManager=pumice&force=true"
         request = ApiRequest(
@@ -212,7 +229,7 @@ class KubeClient(RetryingSender):
         """Delete an object."""
         body = _encode(delete_options(grace_s, propagation, uid))
         key = (kind, namespace, name)
-        await self.send(ApiRequest("DELETE", key, path_of(*key), body))
+        await self.send(ApiRequest("DELETE", key, self.path_of(*key), body))
 
     async def bind(
         self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
@@ -221,7 +238,7 @@ class KubeClient(RetryingSender):
         uid = uid or self._uid(("Pod", namespace, pod))
         key = ("Pod", namespace, pod)
         body = _encode(binding(namespace, pod, node, annotations, uid))
-        request = ApiRequest("POST", key, path_of(*key, "binding"), body, repeatable=False)
+        request = ApiRequest("POST", key, self.path_of(*key, "binding"), body, repeatable=False)
         backoff, doubt = None, False
         while True:
             try:

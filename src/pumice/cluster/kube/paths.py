@@ -74,8 +74,10 @@ def kind_named(name: str) -> Kind:
     return found
 
 
-def path_of(kind: str, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """Return the path of an object, or of all objects of a kind.
+def path_of(
+    kind: str, namespace: str = "", name: str = "", subresource: str = "", version: str = ""
+) -> str:
+    """Return the path of an object, or of all objects of a kind, in a version or the usual one.
 
     Raises:
         RejectedError: the kind is unknown, or a name would lead to another path.
@@ -84,13 +86,14 @@ def path_of(kind: str, namespace: str = "", name: str = "", subresource: str = "
         raise RejectedError(kind, namespace, name, problem="expected a name, got a step of a path")
     one = f"/{name if _PLAIN.fullmatch(name) else quote(name, safe='')}" if name else ""
     part = f"/{subresource}" if subresource else ""
-    return f"{_path_of_all(kind, namespace)}{one}{part}"
+    return f"{_path_of_all(kind, namespace, version)}{one}{part}"
 
 
 @lru_cache(maxsize=1024)
-def _path_of_all(kind: str, namespace: str) -> str:
+def _path_of_all(kind: str, namespace: str, version: str) -> str:
     known = kind_named(kind)
-    root = f"/apis/{known.api_version}" if known.group else f"/api/{known.version}"
+    version = version or known.version
+    root = f"/apis/{known.group}/{version}" if known.group else f"/api/{version}"
     inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and known.namespaced else ""
     return f"{root}{inside}/{known.plural}"
 

@@ -192,7 +192,10 @@ class Reflector:
         self._started_over = False
 
     async def _absent(self, error: NotFoundError) -> None:
-        """Treat a kind that the server does not have as empty, and ask again later."""
+        """Treat a kind that the server has in no version as empty, and ask again later."""
+        if self._client.use_next_version(self._store.kind):
+            self._listed = self._lists_next = False
+            return
         if not self.trouble:
             log.info("%s: the server does not have it", self._store.kind)
         self._listed = False

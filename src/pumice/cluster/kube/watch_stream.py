@@ -13,7 +13,7 @@ from pumice.api.annotations import INITIAL_EVENTS_END
 from pumice.cluster.base import Event
 from pumice.cluster.http.client import Stream
 from pumice.cluster.kube.client import KubeClient
-from pumice.cluster.kube.paths import ObjectKey, path_of, refusal
+from pumice.cluster.kube.paths import ObjectKey, refusal
 from pumice.errors import ClusterError, GoneError, UnavailableError
 
 _LONGEST_LINE: Final = 64 << 20
@@ -66,7 +66,7 @@ async def watch_steps(
         query["resourceVersion"] = since
     if initial:
         query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-    target = f"{path_of(kind, namespace)}?{urlencode(query)}"
+    target = f"{client.path_of(kind, namespace)}?{urlencode(query)}"
     key = (kind, namespace, "")
     async with client.transport.stream(target, timeout_s + _GRACE_S) as answer:
         if answer.status >= 300:

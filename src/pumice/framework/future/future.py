@@ -7,7 +7,7 @@ counts.  The journal puts everything back.
 
 import math
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from pumice.core.views import Task
 from pumice.framework.fits import Fit
 from pumice.framework.future.promises import Demand, Promise
 from pumice.framework.future.room import Room
-from pumice.framework.future.run_ends import RunEnds, RunTimes
+from pumice.framework.future.run_ends import RunEnds, RunTimes, snapped
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Records
 from pumice.framework.plugin import Plugin
@@ -32,16 +32,18 @@ _MOST_TRIES = 24
 """Times at which a job is tried that counting cannot place for certain; steps double between."""
 
 
-Places = dict[int, list[int]]
-"""Job to the nodes of its pods, all by row."""
+Places = dict[int, dict[int, int]]
+"""Job to its pods and their nodes, all by row."""
 
 
 class Play:
     """One course of events from now on."""
 
-    def __init__(self, state: SessionState, ends: RunEnds) -> None:
+    def __init__(self, state: SessionState, ends: RunEnds, kept: Places) -> None:
         self._state = state
         self._ends = ends
+        self._kept = kept
+        """Places that jobs take first."""
         self._ended = 0
         self._running: list[Promise] = []
         self._placed: dict[int, list[int]] = {}
@@ -52,10 +54,12 @@ class Play:
         with _aside(self._state) as stmt:
             for promise in sorted(promises, key=lambda each: each.start):
                 self._advance(stmt, promise.start)
+                nominate(self._state, self._kept.get(promise.job, {}))
                 rows = self._place(stmt, promise.job)
                 if not rows:
                     return promise
-                places[promise.job] = self._state.snapshot.tasks.node[rows].tolist()
+                nodes = self._state.snapshot.tasks.node[rows].tolist()
+                places[promise.job] = dict(zip(rows, nodes, strict=True))
                 self._placed[promise.job] = rows
                 self._running.append(promise)
         return places
@@ -101,6 +105,14 @@ class Play:
         return [task for task, _, _ in stmt.moves_since(mark)] if is_done() else []
 
 
+def nominate(state: SessionState, places: Mapping[int, int]) -> None:
+    """Make pods (rows) try some nodes first, until the journal is rolled back."""
+    nominated = state.snapshot.tasks.nominated
+    for row, node in places.items():
+        state.journal.save(nominated, row)
+        nominated[row] = node
+
+
 @contextmanager
 def _aside(state: SessionState) -> Iterator[Statement]:
     """Open a statement of which nothing is left afterwards, records and draws included."""
@@ -120,9 +132,12 @@ class Future:
 
     def __init__(self, state: SessionState, now: float) -> None:
         self._state = state
-        self._now = now
+        self.now: float = snapped(now)
+        """This moment, to the microsecond."""
         self.unknown_s = math.inf
         """How long jobs run of which nobody states it."""
+        self.kept: Places = {}
+        """Where promised jobs were in the latest course of events in which all found places."""
         self._known: tuple[int, RunEnds, Room] | None = None
         self._demands: dict[int, Demand] = {}
         self._kinds: dict[Hashable, Demand] = {}
@@ -140,9 +155,9 @@ class Future:
         """
         demand, (seconds,) = self.demand(job), self.seconds(np.array([job]))
         key, room = self._state.snapshot.jobs.keys[job], self._room()
-        start = room.earliest(demand, seconds, others, self._now)
-        if later and start <= self._now:
-            start = room.earliest(demand, seconds, others, room.next_after(self._now, others))
+        start = room.earliest(demand, seconds, others, self.now)
+        if later and start <= self.now:
+            start = room.earliest(demand, seconds, others, room.next_after(self.now, others))
         found = Promise(job, key, start, start + seconds, demand)
         if math.isinf(start) or self._is_certain([*others, found]):
             return found
@@ -152,7 +167,7 @@ class Future:
         """Look for the first time at which a job finds places when all promises are played."""
         room, step = self._room(), 1
         for _ in range(_MOST_TRIES):
-            if math.isinf(found.start) or not isinstance(self.places([*others, found]), Promise):
+            if math.isinf(found.start) or not isinstance(self._course([*others, found]), Promise):
                 break
             after = found.start
             for _ in range(step):
@@ -168,7 +183,7 @@ class Future:
         short = self._room().short_for(promises)
         if short is not None or self._is_certain(promises):
             return short
-        played = self.places(promises)
+        played = self._course(promises)
         return played if isinstance(played, Promise) else None
 
     def is_short(self, promises: Sequence[Promise]) -> bool:
@@ -185,9 +200,29 @@ class Future:
             zip(rows.tolist(), zip(times.tolist(), counts.tolist(), strict=True), strict=True)
         )
 
-    def places(self, promises: Sequence[Promise]) -> Places | Promise:
-        """Return where promised jobs will be, or one that will find no place."""
-        return Play(self._state, self._ends()).run(promises)
+    def places(self, promises: Sequence[Promise]) -> dict[int, list[int]] | Promise:
+        """Return on which nodes promised jobs will be, or one that will find no place."""
+        found = self._course(promises)
+        if isinstance(found, Promise):
+            return found
+        return {job: [*places.values()] for job, places in found.items()}
+
+    def _course(self, promises: Sequence[Promise]) -> Places | Promise:
+        """Play a course of events; return where promised jobs are, or one that finds no place.
+
+        Room that appears early may lead jobs to places that are worse for others; then those of
+        the last time are taken.
+        """
+        found = Play(self._state, self._ends(), {}).run(promises)
+        if isinstance(found, Promise) and self.kept:
+            found = Play(self._state, self._ends(), self.kept).run(promises)
+        if not isinstance(found, Promise):
+            self.kept.update(found)
+        return found
+
+    def nominate(self, job: int) -> None:
+        """Lead a job to the places that it was found last."""
+        nominate(self._state, self.kept.get(job, {}))
 
     def _ends(self) -> RunEnds:
         self._room()
@@ -197,7 +232,7 @@ class Future:
     def _room(self) -> Room:
         moved = len(self._state.journal.moved)
         if self._known is None or self._known[0] != moved:
-            ends = RunEnds(self._state.snapshot, self._now, self.unknown_s)
+            ends = RunEnds(self._state.snapshot, self.now, self.unknown_s)
             self._known = moved, ends, Room(self._state.snapshot, ends)
         return self._known[2]
 

@@ -21,6 +21,11 @@ OVERDUE_S: Final = 1.0
 cycle."""
 
 
+def snapped(seconds: Any) -> Any:
+    """Return times to the microsecond, so that sums of equal ones are equal."""
+    return np.round(seconds, 6)
+
+
 class RunTimes:
     """The longest run times of jobs, read again only where an object was replaced."""
 
@@ -88,7 +93,8 @@ class RunEnds:
         seconds[owned] = RunTimes.of(snapshot).longest(owners, unknown_s)[which]
         started = tasks.started[rows]
         begun = np.where(np.isnan(started), now, started)
-        ends = np.maximum(begun + seconds, now + OVERDUE_S * (begun < now))
+        ends = snapped(begun + seconds)
+        ends = np.where((ends > now) | (begun >= now), np.maximum(ends, now), now + OVERDUE_S)
         known = np.flatnonzero(np.isfinite(ends))
         order = known[np.argsort(ends[known], kind="stable")]
         self._snapshot = snapshot

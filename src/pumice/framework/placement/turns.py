@@ -66,13 +66,13 @@ _ASKED_IN_VAIN: Final = (
     Plugin.preemptive,
     Plugin.preemptable,
     Plugin.reclaimable,
-    Plugin.may_try,
-    Plugin.may_start,
-    Plugin.on_blocked,
     Plugin.on_place,
     Plugin.on_evict,
 )
-"""Hooks that a turn asks beside those about nodes, which answer by shape."""
+"""Hooks that a turn asks beside those about nodes, which answer by shape.
+
+Not `may_start`: it is asked only where a job has places, so that something moved.
+"""
 
 
 class Turn(msgspec.Struct):

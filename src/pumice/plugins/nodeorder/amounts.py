@@ -1,12 +1,10 @@
 """Scores by requests: least, most and balanced, in Kubernetes' whole numbers.
 
 Columns are computed in place and all resources together, because most of their cost is the number
-of steps; a few nodes are scored in plain floats, which is several times faster.  Both do the same
-operations in the same order, so the bits agree.
+of steps.
 """
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,32 +29,7 @@ class AmountScores:
     balanced: int
     gpu: int | None
 
-    def of_few(self, shape: Shape, nodes: Nodes, rows: Iterable[int]) -> Column:
-        """Score a few nodes, one by one."""
-        table = nodes.snapshot.nodes
-        request: list[float] = shape.request[:, 0].tolist()
-        silent: list[float] = shape.waiting_nonzero[:, 0].tolist()
-        kinds, balanced = self._kinds(request)
-        found = []
-        for row in rows:
-            offer = table.allocatable[:, row].tolist()
-            assumed = table.view_nonzero[:, row].tolist()
-            used = table.view_used[:, row].tolist()
-            kept = [kind for kind in kinds if offer[kind] > 0]
-            basic = [(assumed[k] + silent[k], offer[k]) for k in kept if k in _BASIC]
-            total = 0.0
-            if self.least and basic:
-                total += self.least * math.floor(_mean([_free(*each) for each in basic]))
-            if self.most and basic:
-                total += self.most * math.floor(_mean([_filled(*each) for each in basic]))
-            if balanced:
-                before = _balance([used[k] / offer[k] for k in kept])
-                after = _balance([(used[k] + request[k]) / offer[k] for k in kept])
-                total += balanced * (50 + math.floor((50 + after - before) / 2))
-            found.append(total)
-        return np.array(found, dtype=np.float64)
-
-    def of_rows(self, shape: Shape, nodes: Nodes) -> Column:
+    def of(self, shape: Shape, nodes: Nodes) -> Column:
         """Score some nodes, imagined ones too."""
         amounts = shape.request[:, 0].tolist()
         kinds, balanced = self._kinds(amounts)
@@ -103,36 +76,6 @@ class AmountScores:
         if balanced:
             total += _weighted(balanced, _balance_change(used, request, offer))
         return total
-
-
-def _mean(parts: Sequence[float]) -> float:
-    return sum(parts) / len(parts)
-
-
-def _free(wanted: float, offer: float) -> float:
-    """Return the free part in per cent, rounded down."""
-    return math.floor(max(offer - wanted, 0.0) * 100.0 / offer)
-
-
-def _filled(wanted: float, offer: float) -> float:
-    """Return the used part in per cent, rounded down."""
-    return math.floor(min(wanted, offer) * 100.0 / offer)
-
-
-def _balance(parts: Sequence[float]) -> float:
-    """Return 100 for even use of all resources, less with larger differences of their shares."""
-    shares = [min(part, 1.0) for part in parts]
-    if len(shares) < 2:
-        return 100.0
-    if len(shares) == 2:
-        spread = abs((shares[0] - shares[1]) / 2.0)
-    else:
-        mean = _mean(shares)
-        spread = math.sqrt(_mean([(share - mean) * (share - mean) for share in shares]))
-    return math.floor((1.0 - spread) * 100.0)
-
-
-# The same on columns
 
 
 def _weighted(weight: int, score: Column) -> Column:

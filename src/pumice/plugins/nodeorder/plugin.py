@@ -30,9 +30,6 @@ from pumice.plugins.nodeorder.ranks import (
 )
 
 GPU = "nvidia.com/gpu"
-_FEW, _MANY = 8, 1 << 31
-"""Below so many nodes plain floats are faster than columns; and more nodes than there can be."""
-
 _MIB = 1024 * 1024
 _SMALL, _LARGE = 23 * _MIB, 1000 * _MIB
 """Bytes of images below which none count; above the second (for each container) no more do."""
@@ -96,14 +93,7 @@ class NodeOrder(Plugin, name="nodeorder"):
 
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Score requests: least, most and balanced."""
-        amounts, rows = self._amounts, nodes.rows
-        if amounts is None:
-            return None
-        if type(nodes) is Nodes:  # imagined nodes are not in the table
-            some = range(rows.start or 0, rows.stop or _MANY) if isinstance(rows, slice) else rows
-            if len(some) < _FEW:
-                return amounts.of_few(task.shape, nodes, some)
-        return amounts.of_rows(task.shape, nodes)
+        return None if self._amounts is None else self._amounts.of(task.shape, nodes)
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Compare candidates: node affinity, taints, neighbours, soft spread."""

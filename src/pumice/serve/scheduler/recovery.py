@@ -164,10 +164,9 @@ class Recovery:
 
     def assume(self, decisions: Decisions, now: float) -> None:
         """Assume what is about to be written."""
-        self._informer.assume_all(decisions.binds, decisions.annotations)
         for pod, node in decisions.binds.items():
             claims = decisions.reservations.get(pod, ())
-            self._expect_bind(pod, node, decisions.annotations.get(pod, {}), claims, now)
+            self.assume_bind(pod, node, decisions.annotations.get(pod, {}), claims, now)
         for pod in decisions.evictions:
             self._informer.assume_evicted(pod)
             self._evictions[pod] = self._new_write(pod, now)
@@ -182,17 +181,6 @@ class Recovery:
     ) -> None:
         """Assume a bind that is about to be written, with its resource claims."""
         self._informer.assume(pod, node, annotations)
-        self._expect_bind(pod, node, annotations, claims, now)
-
-    def _expect_bind(
-        self,
-        pod: str,
-        node: str,
-        annotations: dict[str, str],
-        claims: tuple[ClaimReservation, ...],
-        now: float,
-    ) -> None:
-        """Expect the bind of a pod that is assumed to be on its node already."""
         self._informer.assume_claims(pod, claims)
         write = self._binds[pod] = self._new_write(pod, now)
         self._releases.pop(write.uid, None)

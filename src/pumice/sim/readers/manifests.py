@@ -7,13 +7,14 @@ run: on a pod, a template, a pod group or a job, the nearest one counts.  Where
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from pumice.api.annotations import ACTUAL_SECONDS, GROUP_NAME, RUN_SECONDS, TASK_SPEC, USER
-from pumice.api.kinds import DEFAULT_QUEUE, Manifest
+from pumice.api.kinds import DEFAULT_QUEUE, KUBE_POD_GROUP, Manifest, kind_of
 from pumice.api.manifests import Document, documents_in
 from pumice.api.objects import (
     KubeObject,
@@ -26,6 +27,7 @@ from pumice.api.objects import (
 )
 from pumice.api.wording import counted, verb
 from pumice.cluster.embedded.defaults import fill_in
+from pumice.controllers.expected import with_followed
 from pumice.controllers.job.objects import Expansion, expand, provisioned
 from pumice.controllers.job.state import TASK_INDEX, replicas_of
 from pumice.controllers.podgroup import new_podgroup
@@ -68,7 +70,7 @@ def read(path: Path) -> Workload:
         ManifestError: An object that cannot be used, or an invalid time.
     """
     found = _Found()
-    for document in documents_in(read_text(path), str(path)):
+    for document in _followed(documents_in(read_text(path), str(path))):
         _sort_in(document, found)
     view = ManifestView(found.manifests)
     jobs = [_volcano_job(expand(job, view, source=at), at, found) for job, at in found.jobs]
@@ -96,6 +98,25 @@ def read(path: Path) -> Workload:
         objects=tuple(found.others),
         notes=tuple(notes),
     )
+
+
+def _followed(documents: Sequence[Document]) -> Sequence[Document]:
+    """Put the pods of Kubernetes' own PodGroups into groups that follow them."""
+    contents = [in_namespace(each.content) for each in documents]
+    own = [isinstance(each, dict) and each.get("kind") == "PodGroup" for each in contents]
+    own = [
+        is_own and kind_of(each) == KUBE_POD_GROUP
+        for is_own, each in zip(own, contents, strict=True)
+    ]
+    if not any(own):
+        return documents
+    for document, is_own in zip(documents, own, strict=True):
+        if is_own:
+            from_manifest(document.content, source=document.source)
+    kept = [each for each, is_own in zip(documents, own, strict=True) if not is_own]
+    made = with_followed(contents)
+    places = [*kept, *repeat(documents[0], len(made) - len(kept))]
+    return [each._replace(content=one) for each, one in zip(places, made, strict=True)]
 
 
 def _sort_in(document: Document, found: _Found) -> None:

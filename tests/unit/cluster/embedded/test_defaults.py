@@ -167,6 +167,20 @@ def test_a_first_status_counts_where_it_is_no_subresource(
     assert ("status" in filled(kind, has_status, status={"a": 1})) == kept
 
 
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("Job.batch", {}),
+        ("Deployment.apps", {}),
+        ("ReplicaSet.apps", {"replicas": 0}),
+        ("ResourceQuota", {}),
+        (JOB, None),
+    ],
+)
+def test_kinds_of_kubernetes_have_a_status_from_the_start(kind: str, status: Any) -> None:
+    assert filled(kind, True, status={"a": 1}, spec={}).get("status") == status
+
+
 CLUSTER_IP = {
     "type": "ClusterIP",
     "sessionAffinity": "None",

@@ -303,6 +303,7 @@ def test_the_front_of_a_long_list_is_not_changed_too_often() -> None:
         {"finalizers": [f"f{i}" for i in range(50_000)]},
         {"$deleteFromPrimitiveList/finalizers": [f"g{i}" for i in range(50_000)]},
         {"$setElementOrder/finalizers": [f"g{i}" for i in range(50_000)]},
+        {"$retainKeys": [f"g{i}" for i in range(50_000)], **{f"f{i}": 0 for i in range(50_000)}},
     ],
 )
 def test_strategic_patches_take_time_in_proportion_to_their_size(patch: Any) -> None:

@@ -336,3 +336,20 @@ def test_new_objects_without_a_name_do_not_wait_for_each_other() -> None:
         gate.open.set()
         assert cluster.flush(10)
         assert fake.most_at_once == 3
+
+
+def test_a_kind_is_taken_in_the_newest_version_that_the_server_has() -> None:
+    """What is read from it is of that version, and so are writes to it."""
+    kind, group = "PodGroup.scheduling.k8s.io", "/apis/scheduling.k8s.io"
+    one = {"metadata": {"name": "g", "namespace": "lab", "resourceVersion": "3"}}
+    answers = {
+        **{f"GET {group}/{each}/podgroups": Refuse(404) for each in ("v1beta1", "v1alpha3")},
+        f"GET {group}/v1alpha2/podgroups": page(one),
+        f"WATCH {group}/v1alpha2/podgroups": NO_WATCH,
+        f"PATCH {group}/v1alpha2/namespaces/lab/podgroups/g/status": {},
+    }
+    with cluster_of(answers, kinds=[kind]) as (cluster, _):
+        assert cluster.wait_synced(10) == []
+        found = cluster.get(kind, "lab", "g")
+        assert (found["apiVersion"], cluster.absent()) == ("scheduling.k8s.io/v1alpha2", [])
+        cluster.patch(kind, "lab", "g", {"status": {}}, subresource="status")

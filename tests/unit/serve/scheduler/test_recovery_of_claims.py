@@ -1,13 +1,106 @@
 """Recovery beside pods: claims, groups, rebuilt tables, and pods that are held back."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pumice import logs
+from pumice.api.decisions import Decisions
+from pumice.api.devices import ClaimReservation
 from pumice.binder.write_results import WriteResult
 from pumice.errors import ConflictError, FencedError, NotFoundError, RejectedError, UnavailableError
-from tests.unit.serve.scheduler.test_recovery import CLAIM, LOST, POD, UID, Scene, Tables
+from pumice.serve.scheduler.recovery import Recovery
+
+POD, UID, CLAIM = "ns/p", "u", ClaimReservation(claim="ns/c", uid="c-1")
+
+
+class Tables:
+    """An informer that takes down what it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.uids = {POD: UID, "ns/q": "v"}
+        self.ended: set[str] = set()
+        self.waits = True
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments: self.calls.append((name, *arguments))
+
+    def known(self, kind: str, key: str) -> Any:
+        assert kind == "Pod"
+        uid = self.uids.get(key)
+        return None if uid is None else SimpleNamespace(metadata=SimpleNamespace(uid=uid))
+
+    def take_ended(self) -> set[str]:
+        ended, self.ended = self.ended, set()
+        return ended
+
+    def waits_for(self, pod: str, uid: str, what: str) -> bool:
+        return self.waits
+
+    def named(self, *names: str) -> list[tuple[Any, ...]]:
+        found = [call for call in self.calls if call[0] in names]
+        self.calls.clear()
+        return found
+
+
+class Sender:
+    """A binder that takes down what is sent again or released."""
+
+    def __init__(self) -> None:
+        self.bound: list[tuple[Any, ...]] = []
+        self.has_claims = False
+        self.underway: set[tuple[str, str, str]] = set()
+        self.written_groups: dict[str, Any] = {}
+
+    def bind(self, *arguments: Any) -> None:
+        self.bound.append(arguments)
+
+    def unreserve(self, pod: str, uid: str) -> bool:
+        return self.has_claims
+
+    def is_underway(self, what: str, pod: str, uid: str) -> bool:
+        return (what, pod, uid) in self.underway
+
+
+class Scene:
+    """Recovery of one pod's bind or eviction; the cluster answers with ``found``."""
+
+    def __init__(self) -> None:
+        self.tables, self.sender = Tables(), Sender()
+        self.reads: list[tuple[str, float]] = []
+        self.found: Any = {"metadata": {"uid": UID}, "spec": {}}
+        self.read_takes_s = self.ticking = 0.0
+        informer, binder = self._fakes()
+        self.recovery = Recovery(informer, binder, self.read, clock=lambda: self.ticking)
+
+    def _fakes(self) -> tuple[Any, Any]:
+        return self.tables, self.sender
+
+    def read(self, kind: str, namespace: str, name: str, left_s: float) -> Any:
+        self.reads.append((f"{namespace}/{name}", left_s))
+        self.ticking += self.read_takes_s
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+    def bind(self, *pods: str, now: float = 0.0, **more: Any) -> None:
+        self.recovery.assume(Decisions(binds=dict.fromkeys(pods or (POD,), "n"), **more), now)
+        self.recovery.step(now)
+        self.tables.calls.clear()
+
+    def evict(self, *pods: str, now: float = 0.0) -> None:
+        self.recovery.assume(Decisions(evictions=list(pods or (POD,))), now)
+        self.recovery.step(now)
+        self.tables.calls.clear()
+
+    def answer(self, what: str, error: Any, now: float, pod: str = POD) -> None:
+        uid = self.tables.uids.get(pod, "")
+        self.recovery.learn([WriteResult(what, pod, uid, error, "n")], now)
+
+
+LOST = UnavailableError(problem="no answer")
 
 
 @pytest.fixture
