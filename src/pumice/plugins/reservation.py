@@ -333,7 +333,9 @@ class Reservation(Plugin, name="reservation"):
         starts = {each.key: float(each.start) for each in kept if math.isfinite(each.start)}
         self._memory.update(starts=starts, places=self._places(kept))
         if self.mode == "conservative":
-            keys = ssn.snapshot.jobs.keys
+            jobs, keys = ssn.snapshot.jobs, ssn.snapshot.jobs.keys
+            due = (jobs.counts[Status.PIPELINED] > 0) & self._waits  # once pods have left its nodes
+            starts |= {keys[row]: ssn.now for row in np.flatnonzero(due).tolist()}
             ends = {keys[job]: told for job, told in ssn.future.ends_of_jobs().items()}
             self._memory.update(ends=ends, total=ssn.total)
 

@@ -22,11 +22,10 @@ from pumice.controllers.expected import is_expected, open_queue
 from pumice.diagnosis.changes import Add, Change, Conf, Operation, Remove, Wait, new_nodes, patched
 from pumice.diagnosis.cluster_state import group_of, key_of
 from pumice.diagnosis.missing_pods import needed_pods, raised_limits, refused_count
-from pumice.diagnosis.remedy.job_changes import Target, requests_of
+from pumice.diagnosis.remedy.job_changes import Sized, Target, requests_of, set_field
 from pumice.diagnosis.settings import add_nodes, biggest_first
 from pumice.examine.findings import Finding
 
-Sized = tuple[Callable[[int], Change | None], int]
 _NANO: Final = 10**9
 _KINDS: Final = 4
 _ENLARGED: Final = 2
@@ -80,10 +79,7 @@ def _first_nodes(target: Target, n: int) -> tuple[list[Manifest], str]:
     for pod in target.pods:
         for name, amount in requests_of(pod["spec"]).items():
             most[name] = max(most.get(name, amount), amount)
-    offered = {
-        name: format_quantity(name, float(amount * (1000 if name == "cpu" else 1)))
-        for name, amount in most.items()
-    }
+    offered = {name: _quantity(name, float(amount)) for name, amount in most.items()}
     names = [f"node-{number}" for number in range(1, n + 1)]
     made = [
         {
@@ -153,7 +149,7 @@ def _beyond(like: Manifest, target: Target, cause: Finding) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, amount in asked.items():
         if amount * _NANO > parse_quantity(offered.get(name, 0)):
-            found[name] = format_quantity(name, float(amount * (1000 if name == "cpu" else 1)))
+            found[name] = _quantity(name, float(amount))
     return found
 
 
@@ -210,15 +206,11 @@ def remove_stuck(_: Target, cause: Finding) -> Iterator[Change | None]:
 
 def uncordon(target: Target, _: Finding) -> Iterator[Change | None]:
     """Uncordon nodes: each alone, then all."""
-    closed = [
-        node
-        for node in target.world.of_kind("Node").values()
-        if (node.get("spec") or {}).get("unschedulable")
-    ]
+    nodes = target.world.of_kind("Node").values()
+    closed = [node for node in nodes if (node.get("spec") or {}).get("unschedulable")]
 
     def opened(node: Manifest) -> Manifest:
-        spec = {k: v for k, v in node["spec"].items() if k != "unschedulable"}
-        return {**node, "spec": spec}
+        return {**node, "spec": set_field(node["spec"], "unschedulable", None)}
 
     yield from _nodes(closed, opened, lambda _: "uncordon")
 
@@ -229,8 +221,7 @@ def untaint(target: Target, cause: Finding) -> Iterator[Change | None]:
 
     def clean(node: Manifest) -> Manifest:
         taints = [one for one in node["spec"]["taints"] if taint_of(one) not in texts]
-        spec = {**node["spec"], "taints": taints}
-        return {**node, "spec": {k: v for k, v in spec.items() if v or k != "taints"}}
+        return {**node, "spec": set_field(node["spec"], "taints", taints)}
 
     tainted = [
         node

@@ -20,8 +20,8 @@ from pumice.diagnosis.writes import is_draft
 from pumice.errors import InputError
 from pumice.examine.findings import Finding
 
-PodEdit = Callable[[Manifest], Manifest]
-"""Turns the spec of a pod into another one."""
+Edit = Callable[[Manifest], Manifest]
+"""Turns the spec of a pod, a task or a whole object into another one."""
 _FRESH: Final = ("name", "namespace", "labels", "annotations", "generateName")
 _MOST_PODS: Final = 2000
 _NANO: Final = 10**9
@@ -92,10 +92,10 @@ class Target:
 
     # Changes
 
-    def with_pod_specs(self, text: str, edit: PodEdit) -> Change | None:
+    def with_pod_specs(self, text: str, edit: Edit) -> Change | None:
         """Change the specs of its pods: the template of a Volcano job, or the pods themselves."""
         if self.job is not None:
-            return self._resubmitted(text, lambda job: _with_templates(job, edit))
+            return self.resubmitted(text, lambda job: _with_tasks(job, partial(_with_spec, edit)))
         ops: list[Operation] = []
         for pod in self.pods[:_MOST_PODS]:
             new = {**pod, "spec": edit(dict(pod["spec"]))}
@@ -103,7 +103,7 @@ class Target:
                 ops += _again(pod, new)
         return Change(text, tuple(ops)) if ops else None
 
-    def with_pods_patched(self, text: str, edit: PodEdit) -> Change | None:
+    def with_pods_patched(self, text: str, edit: Edit) -> Change | None:
         """Change fields of pods that a cluster allows to change: gates and tolerations."""
         if any(is_expected(pod) for pod in self.pods):
             return self.with_pod_specs(text, edit)
@@ -113,6 +113,22 @@ class Target:
         ]
         kept = tuple(op for op in ops if op.patch)
         return Change(text, kept) if kept else None
+
+    def with_annotations(
+        self, text: str, marks: Mapping[str, str | None], *, without: str = ""
+    ) -> Change | None:
+        """Set annotations of its pods, or remove them (None); tasks lose a field of their own."""
+
+        def edit(task: Manifest) -> Manifest:
+            return {
+                **set_field(task, without, None),
+                "template": _marked(task.get("template"), marks),
+            }
+
+        if self.job is not None:
+            return self.resubmitted(text, lambda job: _with_tasks(job, edit))
+        ops = [patched("Pod", key_of(pod), pod, _marked(pod, marks)) for pod in self.pods]
+        return Change(text, tuple(ops)) if ops else None
 
     def with_group(self, text: str, fields: Mapping[str, Any]) -> Change | None:
         """Change the spec of its pod group; in a Volcano job the field of that name there."""
@@ -126,16 +142,15 @@ class Target:
         try:
             patch(self.world)
         except InputError:
-            return self._resubmitted(
-                text, lambda job: {**job, "spec": _without_none({**job["spec"], **names})}
-            )
+            return self.resubmitted(text, lambda _: new_job)
         return patch
 
-    def resubmitted(self, text: str, edit: Callable[[Manifest], Manifest]) -> Change | None:
-        """Submit a Volcano job again, changed; None for other jobs."""
-        return self._resubmitted(text, edit) if self.job is not None else None
+    def with_job(self, text: str, **fields: Any) -> Change | None:
+        """Submit a Volcano job again with other fields in its spec; None for other jobs."""
+        return self.resubmitted(text, lambda job: {**job, "spec": {**job["spec"], **fields}})
 
-    def _resubmitted(self, text: str, edit: Callable[[Manifest], Manifest]) -> Change | None:
+    def resubmitted(self, text: str, edit: Edit) -> Change | None:
+        """Submit a Volcano job again, changed; None for other jobs."""
         if self.job is None:
             return None
         new = edit(self.job)
@@ -178,13 +193,22 @@ def _again(old: Manifest, new: Manifest) -> Iterable[Operation]:
     yield Add(object=added)
 
 
-def _with_templates(job: Manifest, edit: PodEdit) -> Manifest:
-    tasks = []
-    for task in job["spec"].get("tasks") or ():
-        template = task.get("template") or {}
-        spec = edit(dict(template.get("spec") or {}))
-        tasks.append({**task, "template": {**template, "spec": spec}})
+def _with_tasks(job: Manifest, edit: Edit) -> Manifest:
+    tasks = [edit(task) for task in job["spec"].get("tasks") or ()]
     return {**job, "spec": {**job["spec"], "tasks": tasks}}
+
+
+def _with_spec(edit: Edit, task: Manifest) -> Manifest:
+    """Change the spec of a task's pods."""
+    template = task.get("template") or {}
+    return {**task, "template": {**template, "spec": edit(dict(template.get("spec") or {}))}}
+
+
+def _marked(one: Manifest | None, marks: Mapping[str, str | None]) -> Manifest:
+    """Return a pod, or a template, with other annotations."""
+    meta = (one or {}).get("metadata") or {}
+    kept = _without_none({**(meta.get("annotations") or {}), **marks})
+    return {**(one or {}), "metadata": {**meta, "annotations": kept}}
 
 
 def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -249,10 +273,7 @@ def valid_gang(target: Target, _: Finding) -> Iterator[Change | None]:
         what = "that of the job" if words else "lower minAvailable"
         words.append(f"{what} from {old} to {least}")
     if words and least > 0:
-        yield target.resubmitted(
-            " and ".join(words),
-            lambda job: {**job, "spec": {**job["spec"], "minAvailable": least, "tasks": tasks}},
-        )
+        yield target.with_job(" and ".join(words), minAvailable=least, tasks=tasks)
 
 
 def _no_more_than_replicas(task: Manifest, words: list[str]) -> Manifest:
@@ -319,10 +340,8 @@ def fewer_of_role(target: Target, cause: Finding) -> Iterator[Change | None]:
         for task in target.tasks
     ]
     text = f"lower minAvailable of task {role} from {needed} to {there}"
-    yield target.resubmitted(
-        text + _job_too("that of the job", old, least),
-        lambda job: {**job, "spec": {**job["spec"], "tasks": tasks, "minAvailable": least}},
-    )
+    text += _job_too("that of the job", old, least)
+    yield target.with_job(text, tasks=tasks, minAvailable=least)
 
 
 def _job_too(what: str, old: int, least: int) -> str:
@@ -361,10 +380,7 @@ def _fewer_partitions(target: Target, at: int, least: int, n: int) -> Change | N
     if old > pods:  # admission wants it to be as many pods as the partitions have
         task["minAvailable"] = pods
         text += f" and its minAvailable from {old} to {pods}"
-    return target.resubmitted(text, lambda job: {**job, "spec": {**job["spec"], "tasks": tasks}})
-
-
-# Requests and constraints
+    return target.with_job(text, tasks=tasks)
 
 
 # Constraints on nodes
@@ -379,7 +395,7 @@ def without_selector(target: Target, _: Finding) -> Iterator[Change | None]:
     def without(keys: set[str]) -> Callable[[Manifest], Manifest]:
         def edit(spec: Manifest) -> Manifest:
             kept = {k: v for k, v in (spec.get("nodeSelector") or {}).items() if k not in keys}
-            return _set(spec, "nodeSelector", kept)
+            return set_field(spec, "nodeSelector", kept)
 
         return edit
 
@@ -397,7 +413,7 @@ def without_affinity(target: Target, cause: Finding) -> Iterator[Change | None]:
 
     def edit(spec: Manifest) -> Manifest:
         kept = {k: v for k, v in (spec.get("affinity") or {}).items() if k != kind}
-        return _set(spec, "affinity", kept)
+        return set_field(spec, "affinity", kept)
 
     yield target.with_pod_specs(f"remove the {words} of its pods", edit)
 
@@ -406,7 +422,7 @@ def without_spread(target: Target, _: Finding) -> Iterator[Change | None]:
     """Drop the spread constraints."""
     yield target.with_pod_specs(
         "remove the topology spread constraints of its pods",
-        lambda spec: _set(spec, "topologySpreadConstraints", None),
+        lambda spec: set_field(spec, "topologySpreadConstraints", None),
     )
 
 
@@ -414,7 +430,7 @@ def without_host_ports(target: Target, _: Finding) -> Iterator[Change | None]:
     """Drop the host ports."""
 
     def edit(spec: Manifest) -> Manifest:
-        return _containers(spec, lambda one: _set(one, "ports", _inner(one.get("ports"))))
+        return _containers(spec, lambda one: set_field(one, "ports", _inner(one.get("ports"))))
 
     yield target.with_pod_specs("request no host port", edit)
 
@@ -425,52 +441,14 @@ def _inner(ports: Any) -> list[Any]:
 
 def without_numa_policy(target: Target, _: Finding) -> Iterator[Change | None]:
     """Drop the NUMA policy."""
-    if target.job is not None:
-        yield target.resubmitted("request no NUMA policy", _no_policy)
-        return
-    ops: list[Operation] = []
-    for pod in target.pods:
-        meta = pod["metadata"]
-        marks = {k: v for k, v in (meta.get("annotations") or {}).items() if k != NUMA_POLICY}
-        new = {**pod, "metadata": {**meta, "annotations": marks}}
-        ops.append(patched("Pod", key_of(pod), pod, new))
-    yield Change("request no NUMA policy", tuple(ops))
-
-
-def _no_policy(job: Manifest) -> Manifest:
-    tasks = []
-    for task in job["spec"].get("tasks") or ():
-        kept = {k: v for k, v in task.items() if k != "topologyPolicy"}
-        template = dict(kept.get("template") or {})
-        meta = dict(template.get("metadata") or {})
-        marks = {k: v for k, v in (meta.get("annotations") or {}).items() if k != NUMA_POLICY}
-        template["metadata"] = {**meta, "annotations": marks}
-        tasks.append({**kept, "template": template})
-    return {**job, "spec": {**job["spec"], "tasks": tasks}}
+    marks = {NUMA_POLICY: None}
+    yield target.with_annotations("request no NUMA policy", marks, without="topologyPolicy")
 
 
 def revocable(target: Target, _: Finding) -> Iterator[Change | None]:
     """Allow its pods to use revocable nodes, from which they may be evicted again."""
-    text = "allow its pods to use revocable zones"
-    if target.job is not None:
-        yield target.resubmitted(text, _annotated)
-        return
-    ops = tuple(patched("Pod", key_of(pod), pod, _marked(pod)) for pod in target.pods)
-    yield Change(text, ops) if ops else None
-
-
-def _annotated(job: Manifest) -> Manifest:
-    tasks = [
-        {**task, "template": _marked({"metadata": {}, **(task.get("template") or {})})}
-        for task in job["spec"].get("tasks") or ()
-    ]
-    return {**job, "spec": {**job["spec"], "tasks": tasks}}
-
-
-def _marked(one: Manifest) -> Manifest:
-    meta = one["metadata"]
-    marks = {**(meta.get("annotations") or {}), REVOCABLE_ZONE: "*", PREEMPTABLE: "true"}
-    return {**one, "metadata": {**meta, "annotations": marks}}
+    marks = {REVOCABLE_ZONE: "*", PREEMPTABLE: "true"}
+    yield target.with_annotations("allow its pods to use revocable zones", marks)
 
 
 def tolerate(target: Target, cause: Finding) -> Iterator[Change | None]:
@@ -493,30 +471,25 @@ def without_gates(target: Target, cause: Finding) -> Iterator[Change | None]:
     names = ", ".join(cause.numbers.get("gates", ()))
     yield target.with_pods_patched(
         f"remove the scheduling gate {names} from its pods",
-        lambda spec: _set(spec, "schedulingGates", None),
+        lambda spec: set_field(spec, "schedulingGates", None),
     )
 
 
 def our_scheduler(target: Target, _: Finding) -> Iterator[Change | None]:
     """Name our scheduler."""
-    text = f"set schedulerName to {SCHEDULER_NAME} in its pods"
+    text, ours = f"set schedulerName to {SCHEDULER_NAME} in its pods", SCHEDULER_NAME
+
+    def named(spec: Manifest) -> Manifest:
+        return {**spec, "schedulerName": ours} if "schedulerName" in spec else spec
 
     def edit(job: Manifest) -> Manifest:
-        tasks = [_named(task) for task in job["spec"].get("tasks") or ()]
-        return {**job, "spec": {**job["spec"], "schedulerName": SCHEDULER_NAME, "tasks": tasks}}
+        renamed = _with_tasks(job, partial(_with_spec, named))
+        return {**renamed, "spec": {**renamed["spec"], "schedulerName": ours}}
 
     if target.job is not None:
         yield target.resubmitted(text, edit)
     else:
-        yield target.with_pod_specs(text, lambda spec: {**spec, "schedulerName": SCHEDULER_NAME})
-
-
-def _named(task: Manifest) -> Manifest:
-    template = dict(task.get("template") or {})
-    spec = dict(template.get("spec") or {})
-    if "schedulerName" in spec:
-        spec["schedulerName"] = SCHEDULER_NAME
-    return {**task, "template": {**template, "spec": spec}}
+        yield target.with_pod_specs(text, lambda spec: {**spec, "schedulerName": ours})
 
 
 # Requests
@@ -598,9 +571,7 @@ def _in_units(name: str, amount: float | Fraction) -> int:
     return math.floor(amount * 1000 if name == "cpu" else amount)
 
 
-def wider_domain(
-    target: Target, _: Finding
-) -> Iterator[Change | tuple[Callable[[int], Change | None], int] | None]:
+def wider_domain(target: Target, _: Finding) -> Iterator[Change | Sized | None]:
     """Allow a higher tier, or drop the limit."""
     topology = dict(target.spec.get("networkTopology") or {})
     highest = int(topology.get("highestTierAllowed") or 0)
@@ -627,37 +598,30 @@ def go_first(target: Target, _: Finding) -> Iterator[Change | None]:
     top = max([top, *(int((pod.get("spec") or {}).get("priority") or 0) for pod in pods)])
     if top >= 1_000_000_000:
         return
-    urgent = {
+    text = f"give it a priority above {top}"
+    changes = [target.with_group(text, {"priorityClassName": _URGENT})]
+    if target.job is None:
+        fields = {"priorityClassName": _URGENT, "priority": top + 1}
+        changes.append(target.with_pod_specs(text, lambda spec: {**spec, **fields}))
+    ops = [op for one in changes if one is not None for op in one.ops]
+    if ops:
+        yield Change(text, (Add(object=_priority_class(_URGENT, top + 1)), *ops))
+
+
+def _priority_class(name: str, value: int) -> Manifest:
+    return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
-        "metadata": {"name": _URGENT},
-        "value": top + 1,
+        "metadata": {"name": name},
+        "value": value,
     }
-    text = f"give it a priority above {top}"
-    if target.job is not None:
-        changed = target.with_group(text, {"priorityClassName": _URGENT})
-        ops = changed.ops if changed is not None else ()
-    else:
-        changed = target.with_group(text, {"priorityClassName": _URGENT})
-        pods_too = target.with_pod_specs(
-            text, lambda spec: {**spec, "priorityClassName": _URGENT, "priority": top + 1}
-        )
-        ops = tuple(op for one in (changed, pods_too) if one is not None for op in one.ops)
-    if ops:
-        yield Change(text, (Add(object=urgent), *ops))
 
 
 def new_priority_class(_: Target, cause: Finding) -> Iterator[Change | None]:
     """Create the priority class that is missing."""
     if cause.about is not None:
-        made = {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": cause.about.name},
-            "value": 1000,
-        }
         text = f"create priority class {cause.about.name} (with the value you want)"
-        yield Change(text, (Add(object=made),))
+        yield Change(text, (Add(object=_priority_class(cause.about.name, 1000)),))
 
 
 def another_class(target: Target, cause: Finding) -> Iterator[Change | None]:
@@ -672,13 +636,7 @@ def another_class(target: Target, cause: Finding) -> Iterator[Change | None]:
         return {**one, "priorityClassName": near} if one.get("priorityClassName") == old else one
 
     def edit(job: Manifest) -> Manifest:
-        spec = named(job["spec"])
-        templates = [
-            {**each, "template": dict(each.get("template") or {})} for each in spec["tasks"]
-        ]
-        for task in templates:
-            task["template"]["spec"] = named(task["template"].get("spec") or {})
-        return {**job, "spec": {**spec, "tasks": templates}}
+        return _with_tasks({**job, "spec": named(job["spec"])}, partial(_with_spec, named))
 
     if target.job is not None:
         yield target.resubmitted(text, edit)
@@ -690,27 +648,17 @@ def gather_strays(target: Target, cause: Finding) -> Iterator[Change | None]:
     """Make pods name this pod group that name one which does not exist."""
     name, pods = target.group.rpartition("/")[2], target.world.of_kind("Pod")
     found = [pods[key] for key in cause.numbers.get("strays", ()) if key in pods]
-    ops = []
-    for pod in found:
-        meta = pod["metadata"]
-        marks = {**(meta.get("annotations") or {}), GROUP_NAME: name}
-        new = {**pod, "metadata": {**meta, "annotations": marks}}
-        ops.append(patched("Pod", key_of(pod), pod, new))
+    ops = [patched("Pod", key_of(pod), pod, _marked(pod, {GROUP_NAME: name})) for pod in found]
     if ops:
         yield Change(f"set the annotation {GROUP_NAME} of its pods to {name}", tuple(ops))
 
 
 def no_dependencies(target: Target, _: Finding) -> Iterator[Change | None]:
     """Remove the dependencies between tasks."""
-
-    def edit(job: Manifest) -> Manifest:
-        tasks = [
-            {k: v for k, v in task.items() if k != "dependsOn"}
-            for task in job["spec"].get("tasks") or ()
-        ]
-        return {**job, "spec": {**job["spec"], "tasks": tasks}}
-
-    yield target.resubmitted("remove the dependencies between tasks", edit)
+    yield target.resubmitted(
+        "remove the dependencies between tasks",
+        lambda job: _with_tasks(job, lambda task: set_field(task, "dependsOn", None)),
+    )
 
 
 def resume(target: Target, _: Finding) -> Iterator[Change | None]:
@@ -722,7 +670,7 @@ def resume(target: Target, _: Finding) -> Iterator[Change | None]:
         yield Change("resume the job", (patched("Job", key_of(job), job, new),))
 
 
-def _set(fields: Manifest, name: str, value: Any) -> Manifest:
+def set_field(fields: Manifest, name: str, value: Any) -> Manifest:
     """Return fields with another value; an empty one removes the field."""
     kept = {k: v for k, v in fields.items() if k != name}
     return {**kept, name: value} if value else kept

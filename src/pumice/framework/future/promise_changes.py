@@ -31,8 +31,9 @@ MOST_WRITTEN: Final = 50
 _MOST_PLACED: Final = 16
 """Promises, the nearest starts first, of which nodes are stated."""
 LEAST_MOVE_S: Final = 60.0
-"""A start that moves later by less, for no reason that is new, is not written again: pods that
-begin a moment after they were bound move all ends a little."""
+"""A start that moves by less is not written again, nor one that moves by less than a tenth of the
+time until then: pods that begin a moment after they were bound move all ends a little.  A reason
+that is new is written at once."""
 _NAMED: Final = 3
 
 OVERDUE: Final = "RunLongerThanBound"
@@ -94,6 +95,7 @@ class _Changes:
         self._stated: dict[str, _Stated] = remembered(ssn)[_STATED]
         known = (each for each in ssn.promises.values() if math.isfinite(each.start))
         self._promises = sorted(known, key=lambda each: each.start)
+        self._new = {each.key for each in self._promises} - self._stated.keys()
 
     def found(self) -> dict[str, PromiseChange]:
         """Return the changes of which PodGroups do not know."""
@@ -107,8 +109,8 @@ class _Changes:
             if group is None:
                 del stated[key]
                 continue
-            if key not in promised and stated[key].reservation is not None:
-                stated[key] = self._over(jobs.row_of[key], stated[key])
+            if key not in promised:
+                stated[key] = self._unpromised(jobs.row_of[key], stated[key])
             told = stated[key]
             text = told.reservation.to_text() if told.reservation else ""
             if group.metadata.annotations.get(RESERVATION, "") != text:
@@ -127,10 +129,10 @@ class _Changes:
         if told is None or old is None:
             return self._placed(promise, new, "Reserved", "reserved: ", is_near=is_near)
         later_s = promise.start - old.seconds
-        if old.start != new.start and later_s <= 0:
+        if later_s <= -self._least(promise):
             what = f"moved {span(-later_s)} earlier, as room came early: "
             return self._placed(promise, new, "ReservationMoved", what, is_near=is_near)
-        why = None if old.start == new.start else self._later(old, later_s, promise)
+        why = self._later(old, later_s, promise) if later_s > 0 else None
         if why is not None:
             new = msgspec.structs.replace(new, moved=why[0])
             what = f"moved {span(later_s)} later, as {why[1]}: "
@@ -148,12 +150,15 @@ class _Changes:
         message = f"{what}{where}from {rfc3339(promise.start)}"
         return _Stated(msgspec.structs.replace(new, nodes=nodes), reason, message, is_near)
 
-    def _over(self, row: int, told: _Stated) -> _Stated:
+    def _unpromised(self, row: int, told: _Stated) -> _Stated:
         """Return what is said of a promise that is kept or dropped."""
         jobs, now = self._ssn.snapshot.jobs, self._ssn.now
-        assert told.reservation is not None  # noqa: S101
+        least, waiting = max(jobs.min_member[row], 1), jobs.counts[Status.PIPELINED, row]
+        ready = jobs.counts[_HOLDING, row].sum()
+        if told.reservation is None or (waiting and ready + waiting >= least):
+            return told  # pods are leaving its nodes: it starts in a moment
         start = told.reservation.seconds
-        if jobs.counts[_HOLDING, row].sum() >= max(jobs.min_member[row], 1):
+        if ready >= least:
             early = f", {span(start - now)} early" if start - now >= 1 else ""
             late = f", {span(now - start)} late" if now - start >= LEAST_MOVE_S else ""
             message = f"started as reserved from {rfc3339(start)}{early}{late}"
@@ -178,8 +183,16 @@ class _Changes:
     def _later(self, old: Reservation, later_s: float, promise: Promise) -> tuple[str, str] | None:
         """Return why a start is later than stated; None if that is not worth a write."""
         code, text = self._reason(old, promise)
-        is_new = code and code != old.moved
-        return (code, text) if is_new or later_s >= LEAST_MOVE_S else None
+        least = self._least(promise)
+        if code and code == old.moved:
+            least = LEAST_MOVE_S
+        elif code in (NODE_GONE, OVERDUE):
+            least = 1.0
+        return (code, text) if later_s >= least else None
+
+    def _least(self, promise: Promise) -> float:
+        """Return by how many seconds a start has to move to be written again."""
+        return min(max(0.1 * (promise.start - self._ssn.now), 1.0), LEAST_MOVE_S)
 
     def _reason(self, old: Reservation, promise: Promise) -> tuple[str, str]:
         nodes = self._ssn.snapshot.nodes
@@ -206,12 +219,13 @@ class _Changes:
         return [keys[job] for job, (end, _) in ends.items() if end <= late]
 
     def _before(self, promise: Promise) -> str:
-        """Return the job that had its turn before, and starts in this cycle or will first."""
+        """Return the job that had its turn before, and starts now or is newly promised a start."""
         turns, keys = self._ssn.records.turns, self._ssn.snapshot.jobs.keys
         own = turns.get(promise.job, 0)
         bound = set(self._ssn.snapshot.tasks.job[[*self._bound()]].tolist())
         first = [job for job, turn in turns.items() if turn < own and job in bound]
-        first += [p.job for p in self._promises if turns.get(p.job, own) < own]
+        new = (p for p in self._promises if p.key in self._new)
+        first += [each.job for each in new if turns.get(each.job, own) < own]
         return keys[first[0]] if first else ""
 
     def _bound(self) -> Iterable[int]:

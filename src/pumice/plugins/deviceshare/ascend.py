@@ -16,14 +16,17 @@ from pumice.api.nodes import Node
 from pumice.api.pods import Pod
 from pumice.api.quantity import value
 from pumice.plugins.deviceshare.cards import (
+    ALL_CORES,
     BINPACK,
     MOST_CARDS,
     SPREAD,
+    CardUse,
     Choice,
     Grant,
     Held,
     Lack,
     amount_asked,
+    lacks_of,
     read_slices,
 )
 from pumice.plugins.deviceshare.device_config import AscendChip
@@ -35,7 +38,6 @@ PREDICATE_TIME = "predicate-time"
 LOCK = f"{HAMI}/mutex.lock"
 SHARES_BY, HAMI_CORE = "huawei.com/vnpu-mode", "hami-core"
 NODE_SHARES = "hami-vnpu-core"
-_ALL_CORES = 100
 _NETWORKED = "Ascend910"
 _NETWORK_SCORE = 10.0
 
@@ -91,32 +93,6 @@ class AscendWish:
 
     parts: tuple[AscendPart, ...]
     in_software: bool
-
-
-@dataclass(slots=True)
-class _Use:
-    """How much of one card is held."""
-
-    index: int
-    card: AscendCard
-    number: int = 0
-    memory: int = 0
-    cores: int = 0
-
-    def short_of(self, part: AscendPart, *, in_software: bool) -> tuple[str, int, int] | None:
-        """Return the resource that is short, with what is wanted and left."""
-        total = _ALL_CORES if in_software else self.card.devcore
-        if self.number >= self.card.count:
-            return "shares", self.number + 1, self.card.count
-        if self.card.devmem - self.memory < part.memory:
-            return "memory", part.memory, self.card.devmem - self.memory
-        if total - self.cores < part.cores:
-            return "cores", part.cores, total - self.cores
-        if total == part.cores == _ALL_CORES and self.number:
-            return "has other pods, and all of its cores are wanted", 0, 0
-        if total and self.cores == total and not part.cores:
-            return "has no cores left", 0, 0
-        return None
 
 
 @dataclass(frozen=True)
@@ -183,7 +159,7 @@ class AscendSharing:
 
     def choose(self, cards: AscendCards, wish: AscendWish, held: Held, pod: str) -> Choice | None:
         """Assign cards to every container; no two containers of a pod share one."""
-        uses, grants, score = self._by_policy(cards, held), [], 0.0
+        uses, grants, score = self._by_policy(cards, wish, held), [], 0.0
         taken: set[int] = set()
         for number, raw in enumerate(wish.parts):
             part = self._cut(cards, wish, raw)
@@ -192,8 +168,7 @@ class AscendSharing:
             fitting = [
                 use
                 for use in uses
-                if use.index not in taken
-                and use.short_of(part, in_software=wish.in_software) is None
+                if use.index not in taken and use.lack(part.memory, part.cores) is None
             ]
             if len(fitting) < part.number:
                 return None
@@ -223,34 +198,36 @@ class AscendSharing:
                 return template.memory, template.name
         return (self.chip.memory_allocatable if memory <= self.chip.memory_capacity else None), ""
 
-    def _by_policy(self, cards: AscendCards, held: Held) -> list[_Use]:
+    def _by_policy(self, cards: AscendCards, wish: AscendWish, held: Held) -> list[CardUse]:
         """Order cards: fullest first, idle ones first, or as listed."""
-        uses = [_Use(i, card) for i, card in enumerate(cards.cards)]
+        uses = [
+            CardUse(
+                i, one.id, one.count, one.devmem, ALL_CORES if wish.in_software else one.devcore
+            )
+            for i, one in enumerate(cards.cards)
+        ]
         for grant in held:
-            use = uses[grant.card]
-            use.number += 1
-            use.memory += grant.memory
-            use.cores += grant.cores
+            uses[grant.card].add(grant)
         return sorted(uses, key=lambda use: -self._score(use))
 
-    def _score(self, use: _Use) -> float:
+    def _score(self, use: CardUse) -> float:
         """Reward a card that is in use, or one that is idle."""
-        if not use.card.devmem:
+        if not use.whole:
             return 0.0
         if self.policy == BINPACK:
-            return 100.0 * use.memory / use.card.devmem
+            return 100.0 * use.memory / use.whole
         return 100.0 if self.policy == SPREAD and not use.number else 0.0
 
-    def _together(self, cards: AscendCards, fitting: list[_Use]) -> list[_Use]:
+    def _together(self, cards: AscendCards, fitting: list[CardUse]) -> list[CardUse]:
         """Put cards of the network with the most of them first, where there are networks.
 
         Of equal networks, the one with the best card comes first.
         """
         if not (self.family.startswith(_NETWORKED) and cards.networked):
             return fitting
-        networks: dict[int | None, list[_Use]] = {}
+        networks: dict[int | None, list[CardUse]] = {}
         for use in fitting:
-            networks.setdefault(use.card.network, []).append(use)
+            networks.setdefault(cards.cards[use.index].network, []).append(use)
         return [use for each in sorted(networks.values(), key=len, reverse=True) for use in each]
 
     def _network_score(self, cards: AscendCards, grants: list[Grant]) -> float:
@@ -272,22 +249,14 @@ class AscendSharing:
                 return [self._uncut(raw)]
             first = replace(wish, parts=wish.parts[:number])
             if self.choose(cards, first, held, "") is None:
-                return self._short(cards, wish, part, held)
+                uses = self._by_policy(cards, wish, held)
+                return lacks_of([use.lack(part.memory, part.cores) for use in uses], part.number)
         return []
 
     def _uncut(self, part: AscendPart) -> Lack:
         if part.memory > self.chip.memory_capacity:
             return Lack("", "memory on one card", part.memory, self.chip.memory_capacity)
         return Lack("", f"gives {part.number} cards only as a whole, not {part.memory} of each")
-
-    def _short(
-        self, cards: AscendCards, wish: AscendWish, part: AscendPart, held: Held
-    ) -> list[Lack]:
-        uses = self._by_policy(cards, held)
-        found = [(use, use.short_of(part, in_software=wish.in_software)) for use in uses]
-        short = [Lack(use.card.id, *why) for use, why in found if why is not None]
-        roomy = len(uses) - len(short)
-        return [*([Lack("", "cards with room", part.number, roomy)] if roomy else []), *short]
 
     def annotations(
         self, choice: Choice, cards: AscendCards, wish: AscendWish, node: str, now: float

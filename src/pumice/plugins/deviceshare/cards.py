@@ -3,6 +3,7 @@
 Everything here is immutable, so that the grants of a node can be journaled as one value.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -13,6 +14,7 @@ from pumice.api.quantity import value
 MOST_CARDS = 1024
 """More than any machine has; a node that claims more is ignored."""
 BINPACK, SPREAD = "binpack", "spread"
+ALL_CORES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,49 @@ class Lack:
         if self.wanted:
             text = f"has {self.left} of the {self.wanted} {self.what} wanted"
         return f"card {self.card} {text}" if self.card else text
+
+
+@dataclass(slots=True)
+class CardUse:
+    """How much of one card is held."""
+
+    index: int
+    name: str
+    shares: int
+    """How many may share it."""
+    whole: int
+    """Its memory."""
+    total: int = ALL_CORES
+    number: int = 0
+    memory: int = 0
+    cores: int = 0
+
+    def add(self, grant: Grant) -> None:
+        """Count a grant."""
+        self.number += 1
+        self.memory += grant.memory
+        self.cores += grant.cores
+
+    def lack(self, memory: int, cores: int) -> Lack | None:
+        """Return the first thing that is short for a part of it."""
+        if self.number >= self.shares:
+            return Lack(self.name, "shares", self.number + 1, self.shares)
+        if self.whole - self.memory < memory:
+            return Lack(self.name, "memory", memory, self.whole - self.memory)
+        if self.total - self.cores < cores:
+            return Lack(self.name, "cores", cores, self.total - self.cores)
+        if self.total == cores == ALL_CORES and self.number:  # all cores means the card alone
+            return Lack(self.name, "has other pods, and all of its cores are wanted")
+        if self.total and self.cores == self.total and not cores:
+            return Lack(self.name, "has no cores left")
+        return None
+
+
+def lacks_of(found: Sequence[Lack | None], wanted: int) -> list[Lack]:
+    """List what cards lack; first how many lack nothing, where these are too few."""
+    short = [each for each in found if each is not None]
+    roomy = len(found) - len(short)
+    return [*([Lack("", "cards with room", wanted, roomy)] if roomy else []), *short]
 
 
 CardsT = TypeVar("CardsT")

@@ -14,12 +14,14 @@ from pumice.plugins.deviceshare.cards import (
     BINPACK,
     MOST_CARDS,
     SPREAD,
+    CardUse,
     Choice,
     Grant,
     Held,
     Lack,
     MigInstance,
     amount_asked,
+    lacks_of,
     read_count,
     read_slices,
 )
@@ -43,7 +45,6 @@ MODE, GROUP_POLICY = "volcano.sh/vgpu-mode", "volcano.sh/vgpu-podgroup-policy"
 USE_TYPE, AVOID_TYPE = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
 USE_UUID, AVOID_UUID = "volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid"
 VENDOR, HAMI, MIG = "NVIDIA", "hami-core", "mig"
-_ALL_CORES = 100
 _NVIDIA = NvidiaConfig()
 
 
@@ -106,37 +107,19 @@ class VirtualCards:
     mode: str = HAMI
 
 
-class _Use:
-    """How much of one card is held."""
+class _Use(CardUse):
+    """How much of one card is held, and by whom."""
 
     def __init__(self, index: int, card: VirtualCard) -> None:
-        self.index = index
+        super().__init__(index, card.uuid, card.shares, card.memory)
         self.card = card
-        self.number = self.memory = self.cores = 0
         self.grants: list[Grant] = []
         self.of_others: list[Grant] = []
         """Grants of other pods than the one to place."""
 
     def add(self, grant: Grant) -> None:
-        self.number += 1
-        self.memory += grant.memory
-        self.cores += grant.cores
+        super().add(grant)
         self.grants.append(grant)
-
-    def short_of(self, part: Slice) -> tuple[str, int, int] | None:
-        """Return the resource that is short for a slice, with what is wanted and left."""
-        if self.number >= self.card.shares:
-            return "shares", self.number + 1, self.card.shares
-        memory = part.memory_of(self.card)
-        if self.card.memory - self.memory < memory:
-            return "memory", memory, self.card.memory - self.memory
-        if self.cores + part.cores > _ALL_CORES:
-            return "cores", part.cores, _ALL_CORES - self.cores
-        if part.cores == _ALL_CORES and self.number:  # all cores means the card alone
-            return "has other pods, and all of its cores are wanted", 0, 0
-        if self.cores == _ALL_CORES and part.cores == 0:
-            return "has no cores left", 0, 0
-        return None
 
     def instance(self, memory: int) -> tuple[MigInstance, int] | None:
         """Find the instance of a card in hardware mode, with its memory."""
@@ -268,7 +251,7 @@ class VirtualSharing:
         self, cards: VirtualCards, use: _Use, wish: VirtualWish, part: Slice
     ) -> Grant | None:
         """Take a slice of a card, in software or in hardware; None if that is not possible."""
-        if use.short_of(part) is not None or use.unsuited(wish):
+        if use.lack(part.memory_of(use.card), part.cores) or use.unsuited(wish):
             return None
         asked = memory = part.memory_of(use.card)
         instance = None
@@ -292,18 +275,16 @@ class VirtualSharing:
             if self.choose(cards, replace(wish, slices=wish.slices[:number]), held, "") is None:
                 break
         found = [self._lack(cards, use, wish, part) for use in self._by_policy(cards, held)]
-        short = [each for each in found if each is not None]
-        roomy = len(cards.cards) - len(short)
-        return [*([Lack("", "cards with room", part.number, roomy)] if roomy else []), *short]
+        return lacks_of(found, part.number)
 
     def _lack(self, cards: VirtualCards, use: _Use, wish: VirtualWish, part: Slice) -> Lack | None:
-        short, unsuited = use.short_of(part), use.unsuited(wish)
-        if short is not None or unsuited:
-            return Lack(use.card.uuid, *(short or (unsuited,)))
+        memory = part.memory_of(use.card)
+        if lack := use.lack(memory, part.cores):
+            return lack
+        if unsuited := use.unsuited(wish):
+            return Lack(use.name, unsuited)
         if self._slice_of(cards, use, wish, part) is None:
-            return Lack(
-                use.card.uuid, f"has no free instance with {part.memory_of(use.card)} memory"
-            )
+            return Lack(use.name, f"has no free instance with {memory} memory")
         return None
 
     def _by_policy(self, cards: VirtualCards, held: Held, own: Iterable[Grant] = ()) -> list[_Use]:
@@ -326,7 +307,7 @@ class VirtualSharing:
     def _score(self, use: _Use, memory: int) -> float:
         """Reward a card that gets full, or one that was idle."""
         if self.policy == BINPACK:
-            return 100.0 * (use.memory + memory) / use.card.memory if use.card.memory else 0.0
+            return 100.0 * (use.memory + memory) / use.whole if use.whole else 0.0
         return 100.0 if self.policy == SPREAD and use.number == 0 else 0.0
 
     def annotations(
