@@ -14,7 +14,7 @@ from pumice.errors import InputError
 SHARDING_CONFIG: Final = ("volcano-system", "volcano-sharding-configmap")
 """Namespace and name of the ConfigMap, as Volcano names it."""
 _MUCH: Final = 0.5
-"""A change of a node's use, of 1, after which nodes are assigned anew at once."""
+"""A change of a node's use, of 1, after which nodes are assigned again at once."""
 _PAUSE_S: Final = 0.2
 """The least time between two assignments: pods and nodes change in bursts."""
 _UNNOTICED: Final = 10
@@ -51,7 +51,7 @@ class ShardingController:
         self._due = 0.0
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
-        """Assign nodes anew when settings change, a node comes, goes or changes much."""
+        """Assign nodes again when settings change, a node comes, goes or changes much."""
         metadata = manifest["metadata"]
         place = str(metadata.get("namespace", "")), str(metadata["name"])
         match kind:

@@ -508,7 +508,7 @@ class ControllerOptions(LeaderOptions):
     )
     shard_sync_period_s: float = flag(60.0, "time between assignments of nodes to shards")
     enable_node_event_trigger: bool = flag(
-        default=True, help="assign nodes anew when one comes, goes or changes much"
+        default=True, help="assign nodes again when one comes, goes or changes much"
     )
     sharding_configmap: str = flag(
         "volcano-sharding-configmap", "ConfigMap with the shards, under the key sharding.yaml"
