@@ -1,14 +1,11 @@
 """One scheduling cycle: open a session over a snapshot, run the actions, return the decisions."""
 
 import logging
-import math
 from collections.abc import Callable, Container, Mapping, Sequence
-from copy import copy
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import numpy as np
-from msgspec.structs import asdict
 
 from pumice.actions import ACTIONS
 from pumice.api.conf import Problem, SchedulerConf
@@ -16,21 +13,19 @@ from pumice.api.decisions import Decisions
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest, in_namespace
 from pumice.cache.ingest import Ingest
-from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.errors import ConfError
 from pumice.framework.close_session import close_session
 from pumice.framework.conf_check import check_conf, errors_of
 from pumice.framework.dispatch import Enabled, Hooks
-from pumice.framework.future.promises import Promise
-from pumice.framework.job_placement import JobMemory
-from pumice.framework.job_records import Records
 from pumice.framework.placing import MakePlacing, Placing
-from pumice.framework.plugin import Plugin, implements
+from pumice.framework.plugin import Plugin
 from pumice.framework.registry import KeptPlugins, build_tiers, known_plugins
 from pumice.framework.session import Session
 from pumice.framework.session_state import ProcessMemory
 from pumice.plugins import builtin_plugins
+from pumice.standing.refused_jobs import RefusedJobs
+from pumice.standing.standing_cycle import StandingCycle
 
 log = logging.getLogger(__name__)
 
@@ -92,122 +87,6 @@ class Observers(Observer):
             each.decided(ssn, decisions)
 
 
-CHECKED_EACH_S: Final = 60.0
-"""How long a cycle stands before it is decided again to compare."""
-
-
-class _Outcome(NamedTuple):
-    """A cycle that moved nothing, and on what it was decided."""
-
-    snapshot: Snapshot
-    changes: int
-    asked: Any
-    at: float
-    until: float
-    """When time alone may change it."""
-    decisions: Decisions
-    records: Records
-    memory: dict[int, JobMemory]
-    unschedulable: set[int]
-    scheduled: Mask
-    conditions: dict[int, tuple[str, str, str, str]]
-    promises: dict[int, Promise]
-
-
-class StandingCycle:
-    """The last cycle of a scheduler, as long as it stands."""
-
-    def __init__(self) -> None:
-        self._last: _Outcome | None = None
-        self._mark = 0
-        self.mismatches = 0
-        """Cycles that were decided to compare, and ended otherwise."""
-
-    def repeat(self, ssn: Session, asked: Any) -> Decisions | None:
-        """Put the outcome of the last cycle into a session and return its decisions, if it stands.
-
-        ``asked`` is what the caller wants to know; None: the cycle must be decided.
-        """
-        last, self._mark = self._last, ssn.journal.mark()
-        if last is None or not self._stands(last, ssn, asked):
-            self._last = None
-            return None
-        if ssn.now - last.at >= CHECKED_EACH_S or ssn.records.watched:
-            return None
-        ssn.records, ssn.job_memory = last.records, last.memory
-        ssn.records.compare = ssn.refusal_numbers
-        ssn.unschedulable, ssn.scheduled, ssn.conditions, ssn.promises = last[-4:]
-        return _copy(last.decisions)
-
-    def take_mismatches(self) -> int:
-        """Return the mismatches since the last call."""
-        found, self.mismatches = self.mismatches, 0
-        return found
-
-    @staticmethod
-    def _stands(last: _Outcome, ssn: Session, asked: Any) -> bool:
-        return (
-            last.snapshot is ssn.snapshot
-            and last.changes == ssn.snapshot.changes
-            and last.asked == asked
-            and last.at <= ssn.now < last.until
-            and not ssn.node_usage
-        )
-
-    def keep(self, ssn: Session, asked: Any, decisions: Decisions) -> None:
-        """Remember a cycle that was decided, if it will stand while nothing changes."""
-        if ssn.records.watched:  # it states more than others
-            return
-        last, self._last = self._last, None
-        if last is not None and last.decisions != decisions:
-            self.mismatches += 1
-            log.warning("a cycle in which nothing had changed was decided otherwise than before")
-        if not self._moved(ssn) and not ssn.node_usage:
-            self._last = _Outcome(
-                ssn.snapshot,
-                ssn.snapshot.changes,
-                asked,
-                ssn.now,
-                _changes_at(ssn),
-                _copy(decisions),
-                ssn.records,
-                ssn.job_memory,
-                ssn.unschedulable,
-                ssn.scheduled,
-                ssn.conditions,
-                ssn.promises,
-            )
-
-    def _moved(self, ssn: Session) -> bool:
-        """Return whether a session wrote or failed anything."""
-        intents = ssn.intents
-        return bool(
-            ssn.journal.mark() != self._mark
-            or intents.made
-            or intents.released_claims
-            or ssn.queue_gates.opened
-            or ssn.failures.errors
-        )
-
-
-def _copy(decisions: Decisions) -> Decisions:
-    """Copy decisions, of which those who write them may leave some out."""
-    return Decisions(**{name: copy(value) for name, value in asdict(decisions).items()})
-
-
-def _changes_at(ssn: Session) -> float:
-    """Return when time alone may change what plugins decide; at once for those that do not say."""
-    soonest = math.inf
-    for plugin in ssn.plugins:
-        declared = plugin.simulator
-        if declared is None or declared.forgets:
-            return -math.inf
-        if declared.timed or implements(plugin, "changes_at"):
-            at = ssn.hooks.ask_aside(plugin, Plugin.changes_at)(ssn)
-            soonest = min(soonest, math.inf if at is None else float(at))
-    return soonest
-
-
 class Scheduler:
     """Decides cycle after cycle under one configuration.
 
@@ -259,6 +138,17 @@ class Scheduler:
         return None if self._kept is None else self._kept.hooks
 
     @cached_property
+    def refused(self) -> RefusedJobs:
+        """The jobs that are not tried again, for callers that let them be."""
+        return RefusedJobs()
+
+    def take_mismatches(self) -> int:
+        """Return how often something that stood was decided otherwise since the last call."""
+        found = self.standing.mismatches + self.refused.mismatches
+        self.standing.mismatches = self.refused.mismatches = 0
+        return found
+
+    @cached_property
     def standing(self) -> StandingCycle:
         """The last cycle, for callers that let it stand."""
         return StandingCycle()
@@ -302,29 +192,33 @@ class Scheduler:
 
         With ``only_changes`` pod groups and pods whose status stays as it is are not reported,
         without ``statuses`` neither are the amounts of queues and why pods wait.  ``process`` is
-        the state of earlier
-        cycles, also under other configurations; ``placing`` is another evaluation of nodes, with
-        the same answers; ``idle`` names actions of which it is known that they would do nothing.
-        With ``repeats`` a cycle in which nothing has changed since the last one, which moved
-        nothing, is not decided again: all changes must come by way of ``Ingest``.
+        the state of earlier cycles, also under other configurations; ``placing`` is another
+        evaluation of nodes, with the same answers; ``idle`` names actions of which it is known that
+        they would do nothing.  With ``repeats`` what stands is not decided again: all of a cycle
+        in which nothing has changed since the last one, which moved nothing, or about jobs that
+        were refused.  All changes must come by way of ``Ingest``.
         """
         process = process or self._process
-        if self._kept is not None:
-            self._kept.renew()
+        watching = observer or Observer()
+        opened = None if observer is None else observer.plugin_done
+        standing = self.standing if repeats and not self.config_maps else None
+        refused = self.refused if standing is not None and only_changes and statuses else None
+        asked = only_changes, statuses, id(process)
         try:
             with np.errstate(all="ignore"):
-                opened = None if observer is None else observer.plugin_done
-                session = self._open(
-                    snapshot, now, node_usage, process=process, placing=placing, plugged=opened
-                )
-                watching = observer or Observer()
-                watching.opened(session)
-                standing = self.standing if repeats and not self.config_maps else None
-                asked = only_changes, statuses, id(process)
-                decisions = None if standing is None else standing.repeat(session, asked)
+                while True:
+                    session = self._open(
+                        snapshot, now, node_usage, process=process, placing=placing, plugged=opened
+                    )
+                    watching.opened(session)
+                    decisions = None if standing is None else standing.repeat(session, asked)
+                    if decisions is not None or self._act(session, watching, idle, refused):
+                        break
+                    snapshot.release_session()
                 if decisions is None:
-                    self._act(session, watching, idle)
                     decisions = close_session(session, only_changes=only_changes, statuses=statuses)
+                    if refused is not None:
+                        refused.keep(session, decisions)
                     if standing is not None:
                         standing.keep(session, asked, decisions)
                 watching.decided(session, decisions)
@@ -344,6 +238,8 @@ class Scheduler:
     ) -> Session:
         """Open a session over a snapshot."""
         kept = self._kept
+        if kept is not None:
+            kept.renew()
         return Session(
             snapshot,
             self.tiers() if kept is None else kept.tiers,
@@ -363,9 +259,22 @@ class Scheduler:
             plugged=plugged,
         )
 
-    def _act(self, session: Session, watching: Observer, idle: Container[str]) -> None:
-        """Run the actions in turn."""
+    def _act(
+        self,
+        session: Session,
+        watching: Observer,
+        idle: Container[str],
+        refused: RefusedJobs | None,
+    ) -> bool:
+        """Run the actions in turn; False if jobs were left out of them that must be tried."""
+        if refused is not None:
+            refused.leave_out(session, try_all=self.standing.is_compared)
         for action in self.conf.actions:
+            if refused is not None:
+                refused.begin(session, action)
             if action not in idle:
                 ACTIONS[action](session)
             watching.action_done(action)
+            if refused is not None and not refused.end(session, action):
+                return False
+        return refused is None or refused.hold(session)

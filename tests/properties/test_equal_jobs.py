@@ -4,6 +4,7 @@ What is decided and stated is as if each job were tried in each cycle.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ from hypothesis import strategies as st
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.decisions import Decisions
-from pumice.api.objects import from_manifest
-from pumice.cache.ingest import Ingest
+from pumice.api.kinds import POD
+from pumice.clock import VirtualClock
+from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.snapshot import Snapshot
-from pumice.framework.placement.turns import EqualJobs
-from pumice.scheduler import Scheduler
+from pumice.errors import NotFoundError
+from pumice.framework.placement.equal_jobs import EqualJobs
+from pumice.framework.session import Session
+from pumice.scheduler import Observer, Scheduler
+from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.testing import node, pod, pod_group, priority_class, queue
 from tests.properties.full_clusters import Dice
 
@@ -86,6 +91,7 @@ class History:
                 memory=dice.one_of(["1Gi"] * 9 + ["6Gi"]),
                 node=dice.one_of(self._nodes) if running else None,
                 priority={"low": 1, "high": 1000}[level],
+                priority_class=level,
                 preemptable=True if running else None,
                 labels={"job": name},
                 created=created,
@@ -93,37 +99,62 @@ class History:
             self._pods[made["metadata"]["name"]] = made
             yield made
 
-    def change(self, ingest: Ingest) -> None:
+    def change(self, cluster: EmbeddedCluster) -> None:
         """Make a gang come, a pod leave, or a node close or open."""
-        what = self._dice.between(0, 3)
+        what = self._dice.between(0, 4)
         if what == 0 or not self._pods:
             for manifest in self._gang():
-                ingest.upsert(from_manifest(manifest))
+                cluster.create(manifest)
         elif what < 3:
             name = self._dice.one_of([*self._pods])
-            ingest.delete(from_manifest(self._pods.pop(name)))
-        else:
-            closed = self._dice.chance(0.5)
-            name = self._dice.one_of(self._nodes)
-            ingest.upsert(from_manifest(node(name, cpu=4, memory="16Gi", unschedulable=closed)))
-        ingest.settle()
+            del self._pods[name]
+            with suppress(NotFoundError):
+                cluster.delete(POD, "default", name, grace_s=0)
+        elif what < 4:
+            changed = cluster.get("Node", "", self._dice.one_of(self._nodes))
+            changed.setdefault("spec", {})["unschedulable"] = self._dice.chance(0.5)
+            cluster.update(changed)
 
 
-def decide_alone(conf: SchedulerConf, snapshot: Snapshot) -> Decisions:
+class Records(Observer):
+    """Takes what a session knows of its jobs in the end."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Any] = {}
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        del decisions
+        keys, records = ssn.snapshot.jobs.keys, ssn.records
+        self.found = {
+            keys[row]: (
+                each.stage,
+                each.why,
+                {name: part for name, part in each.numbers.items() if name != "idle"},
+                ssn.conditions.get(row),
+                [records.no_fit.get(task) for task in ssn.snapshot.jobs.tasks[row]],
+            )
+            for row, each in records.by_job.items()
+        }
+
+
+def decide_alone(conf: SchedulerConf, snapshot: Snapshot) -> tuple[Decisions, dict[str, Any]]:
+    records = Records()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EqualJobs, "key", lambda *_: None)
-        return Scheduler(conf).decide(snapshot, NOW)
+        found = Scheduler(conf).decide(snapshot, NOW, only_changes=True, observer=records)
+    return found, records.found
 
 
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), name=st.sampled_from([*CONFIGURATIONS]))
 def test_a_history_is_decided_as_if_every_job_were_tried(seed: int, name: str) -> None:
-    history, ingest = History(seed), Ingest(Snapshot())
-    snapshot = ingest.load(map(from_manifest, history.first()))
+    history, cluster = History(seed), EmbeddedCluster(VirtualClock(NOW), record_events=False)
+    cluster.restore([*history.first()])
     conf = parse_conf(CONFIGURATIONS[name])
-    scheduler = Scheduler(conf)
-    for _ in range(4):
-        alone = decide_alone(conf, snapshot)
-        for _ in range(2):
-            assert scheduler.decide(snapshot, NOW, repeats=True) == alone
-        history.change(ingest)
+    live, records = LiveScheduler(cluster, Scheduler(conf)), Records()
+    for _ in range(8):
+        live.catch_up()
+        alone = decide_alone(conf, live.informer.snapshot)
+        assert (live.cycle(records).decisions, records.found) == alone
+        history.change(cluster)
+    assert not live.scheduler.take_mismatches()

@@ -15,7 +15,7 @@ from pumice.framework.eviction.candidates import Candidates, Visit
 from pumice.framework.eviction.gangs import GangEvictor
 from pumice.framework.eviction.sums import VictimColumns
 from pumice.framework.ordering import Heap, Ordering
-from pumice.framework.placement.turns import EqualJobs
+from pumice.framework.placement.equal_jobs import EqualJobs
 from pumice.scheduler import Scheduler
 from pumice.testing.samples import snapshot_of
 from tests.properties.full_clusters import (

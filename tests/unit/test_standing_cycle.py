@@ -1,15 +1,21 @@
-"""A cycle that moved nothing is decided again only when something has changed."""
+"""What stands is not decided again: a cycle that moved nothing, and jobs that were refused."""
 
 from typing import Any
 
 import pytest
 
 from pumice.api.conf import parse_conf
+from pumice.api.decisions import Decisions
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
+from pumice.clock import VirtualClock
+from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.snapshot import Snapshot
+from pumice.framework.session import Session
 from pumice.plugin import Plugin
-from pumice.scheduler import CHECKED_EACH_S, Scheduler
+from pumice.scheduler import Observer, Scheduler
+from pumice.serve.scheduler.live_scheduler import LiveScheduler
+from pumice.standing.standing_cycle import CHECKED_EACH_S
 from pumice.testing import node, pod, pod_group, queue
 
 CONF = """
@@ -34,9 +40,9 @@ class Count(Scheduler):
 
     n = 0
 
-    def _act(self, *args: Any) -> None:
+    def _act(self, *args: Any) -> bool:
         self.n += 1
-        super()._act(*args)
+        return super()._act(*args)
 
 
 def loaded(*more: dict[str, Any]) -> Ingest:
@@ -98,3 +104,91 @@ def test_a_cycle_that_should_not_have_stood_is_counted(caplog: pytest.LogCapture
     assert scheduler.decide(snapshot, CHECKED_EACH_S, repeats=True).binds
     assert scheduler.standing.mismatches == 1
     assert "decided otherwise" in caplog.text
+
+
+# Jobs that were refused
+
+BIG = [
+    manifest
+    for name in ("big-1", "big-2", "big-3")
+    for manifest in (
+        pod_group(name, min_member=1, phase="Inqueue"),
+        pod(f"{name}-0", group=name, cpu=8),
+    )
+]
+SMALL = [pod_group("small", min_member=1), pod("small-0", group="small", cpu=1)]
+
+
+def put(cluster: EmbeddedCluster, *manifests: dict[str, Any]) -> None:
+    """Make objects, or replace the node."""
+    for manifest in manifests:
+        if manifest["kind"] != "Node":
+            cluster.create(manifest)
+            continue
+        spec = {"unschedulable": bool(manifest.get("spec"))}
+        known = cluster.update(cluster.get("Node", "", "n1") | {"spec": spec})
+        cluster.update_status(known | {"status": manifest["status"]})
+
+
+def served(
+    plugin: str = "binpack", clock: VirtualClock | None = None
+) -> tuple[EmbeddedCluster, LiveScheduler]:
+    """Return a full cluster whose scheduler has said all that there is to say."""
+    cluster = EmbeddedCluster(clock or VirtualClock(0), record_events=False)
+    cluster.restore([*FULL, *BIG])
+    conf = parse_conf(CONF % f"{{name: {plugin}}}")
+    live = LiveScheduler(cluster, Scheduler(conf, plugins={"moody": Moody}))
+    for _ in range(2):
+        live.cycle()
+    return cluster, live
+
+
+class Tried(Observer):
+    """Takes the jobs that a cycle tries."""
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        del decisions
+        keys = ssn.snapshot.jobs.keys
+        self.jobs = sorted(keys[row].partition("/")[2] for row in ssn.records.turns)
+        self.refused = len(ssn.records.by_job.keys() - ssn.records.turns.keys())
+
+
+@pytest.mark.parametrize(
+    ("plugin", "change", "tried", "refused"),
+    [
+        pytest.param("binpack", SMALL, ["small"], 4, id="another job starts"),
+        pytest.param("binpack", [node("n1", cpu=5)], [], 4, id="room that does not suffice"),
+        pytest.param("moody", [node("n1", cpu=5)], [], 4, id="a plugin that refuses nothing"),
+        pytest.param(
+            "binpack",
+            [node("n1", cpu=16, unschedulable=True)],
+            ["big"],
+            3,
+            id="another reason, found by the first for all",
+        ),
+        pytest.param(
+            "binpack", [node("n1", cpu=16)], ["big", "big-1", "big-2", "big-3"], 0, id="room"
+        ),
+    ],
+)
+def test_refused_jobs_are_tried_again_when_what_refused_them_has_changed(
+    plugin: str, change: list[dict[str, Any]], tried: list[str], refused: int
+) -> None:
+    cluster, live = served(plugin)
+    put(cluster, *change)
+    seen = Tried()
+    live.cycle(seen)
+    assert (seen.jobs, seen.refused) == (tried, refused)
+
+
+def test_refused_jobs_that_should_have_been_tried_are_counted() -> None:
+    clock = VirtualClock(0)
+    cluster, live = served(clock=clock)
+    before = live.informer.snapshot.other_changes
+    for pause_s, binds in ((0, 0), (CHECKED_EACH_S, 2)):
+        put(cluster, node("n1", cpu=16), pod_group(f"empty-{binds}"))
+        clock.advance(pause_s)
+        live.informer.sync()
+        live.informer.snapshot.other_changes = before  # as if ingest had not said so
+        assert len(live.cycle().decisions.binds) == binds
+    assert live.scheduler.take_mismatches() == 1

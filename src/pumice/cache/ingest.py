@@ -138,6 +138,7 @@ class Ingest:
             case Queue():
                 self._jobs.upsert_queue(thing)
             case _:
+                self._snapshot.other_changes += 1
                 self._snapshot.kind(type(thing).__name__)[key_of(thing)] = thing
                 self._jobs.stale |= isinstance(thing, PriorityClass)
 
@@ -158,6 +159,7 @@ class Ingest:
             case Queue():
                 self._jobs.delete_queue(key)
             case _:
+                self._snapshot.other_changes += 1
                 self._snapshot.kind(type(thing).__name__).pop(key, None)
                 self._jobs.stale |= isinstance(thing, PriorityClass)
 

@@ -14,7 +14,7 @@ from pumice.cache.requests import learn
 from pumice.core.priorities import Priorities
 from pumice.core.resources import is_coarse, sum_by
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import PHASE_CODE
+from pumice.core.status import PENDING, PHASE_CODE
 from pumice.core.tables import NOWHERE
 
 _UNKNOWN = PHASE_CODE["Unknown"]
@@ -72,6 +72,7 @@ class JobRows:
         row, spec = self.row(key_of(group)), group.spec
         known = jobs.groups[row]
         jobs.groups[row] = group
+        self.snapshot.touched_jobs.add(row)
         if self.gathers and known is None:
             self._new[row] = group
             self._unlinked.add(row)
@@ -80,6 +81,8 @@ class JobRows:
         self._write_status(row, _status_cells(group))
         if isinstance(known, PodGroup) and (known.spec is spec or known.spec == spec):
             return
+        status = self.snapshot.tasks.status
+        self.snapshot.other_changes += any(status[task] != PENDING for task in jobs.tasks[row])
         self._write_spec(row, _spec_cells(spec))
         jobs.min_resources[:, row] = self.snapshot.resources.vector(spec.min_resources or {})
         self._unlinked.add(row)
@@ -121,6 +124,9 @@ class JobRows:
         if row is None:
             return
         self.write_gathered()
+        self.snapshot.touched_jobs.add(row)
+        status = self.snapshot.tasks.status
+        self.snapshot.other_changes += any(status[task] != PENDING for task in jobs.tasks[row])
         self._leave_queue(row)
         jobs.reset_row(row, keep=_OF_PODS)
         jobs.groups[row] = None
@@ -143,6 +149,7 @@ class JobRows:
         """Leave a job out of sessions, or call it back; its pods count for its queue all along."""
         jobs = self.snapshot.jobs
         row = jobs.row_of[key]
+        self.snapshot.touched_jobs.add(row)
         if aside:
             self._aside.add(row)
         else:
@@ -161,6 +168,10 @@ class JobRows:
             queues.row_of[name] = row
             queues.names[row] = name
         known = queues.objects[row]
+        if isinstance(known, Queue) and _states_same(known, queue):
+            queues.objects[row] = queue
+            return
+        self.snapshot.other_changes += 1
         self.stale |= not isinstance(known, Queue) or known.spec.parent != spec.parent
         queues.objects[row] = queue
         queues.listed[row] = True
@@ -179,6 +190,7 @@ class JobRows:
     def delete_queue(self, name: str) -> None:
         """Forget a queue; its jobs leave the session."""
         row = self.snapshot.queues.row_of.pop(name, None)
+        self.snapshot.other_changes += 1
         if row is not None:
             self.snapshot.queues.clear_row(row)
         self.stale = True
@@ -195,6 +207,7 @@ class JobRows:
     def _link_all(self) -> None:
         """Make every link, and add the sums of queues up again."""
         jobs, queues = self.snapshot.jobs, self.snapshot.queues
+        self.snapshot.touched_jobs.add(NOWHERE)
         jobs.queue[:] = NOWHERE
         rows, priorities, of_rows = [], [], []
         for row, priority, queue in self._links(range(jobs.n)):
@@ -252,6 +265,16 @@ def _status_cells(group: PodGroup) -> tuple[int, int, int, int, bool, bool, floa
         any(c.type == "Scheduled" and c.status == "True" for c in conditions),
         any((c.type, c.status, c.reason, c.message) != _SCHEDULED for c in conditions),
         epoch_or_zero(group.metadata.creation_timestamp),
+    )
+
+
+def _states_same(known: Queue, queue: Queue) -> bool:
+    """Return whether only what a queue holds, by its own status, has changed."""
+    metas = [replace(each.metadata, resource_version="") for each in (known, queue)]
+    return (
+        known.spec == queue.spec
+        and known.status.state == queue.status.state
+        and metas[0] == metas[1]
     )
 
 

@@ -45,6 +45,7 @@ class NodeRows:
         nodes.objects[row] = node
         nodes.labels[row] = node.metadata.labels
         nodes.generation += 1
+        self.snapshot.other_changes += 1
         for task in self._tasks.take_waiting(name):
             self.snapshot.tasks.node[task] = row
             self._tasks.count_on_node(task, row, 1)
@@ -92,6 +93,7 @@ class NodeRows:
         tasks.node[tasks.node > row] -= 1
         nodes.row_of = {known: i for i, known in enumerate(nodes.names)}
         nodes.generation += 1
+        self.snapshot.other_changes += 1
 
 
 def _oversubscribed(nodes: Sequence[Node]) -> Column:

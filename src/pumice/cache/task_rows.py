@@ -190,6 +190,7 @@ class TaskRows:
         snapshot = self.snapshot
         tasks, counts = snapshot.tasks, self._counts
         job, shape = tasks.job.item(row), snapshot.shapes[tasks.shape.item(row)]
+        snapshot.other_changes += 1
         if old != new:
             tasks.status[row] = new
             counts.change(shape, node, job, old, new)
@@ -255,6 +256,7 @@ class TaskRows:
         job = int(tasks.job[row])
         if job != NOWHERE:
             self.snapshot.jobs.tasks[job].append(row)
+            self.snapshot.touched_jobs.add(job)
             self._count(row, NOWHERE, job, 1)
 
     def wait_for_node(self, task: int, name: str) -> None:
@@ -295,6 +297,7 @@ class TaskRows:
         self._nominees.pop(row, None)
         self._wait_no_more(row)
         if job != NOWHERE:
+            self.snapshot.touched_jobs.add(job)
             self._count(row, NOWHERE, job, -1)
             _remove(self.snapshot.jobs.tasks[job], row)
             if self._jobs.is_empty(job):
@@ -305,6 +308,7 @@ class TaskRows:
     def count_on_node(self, task: int, node: int, sign: int) -> None:
         """Add a task to the books of its node, or remove it."""
         nodes, tasks = self.snapshot.nodes, self.snapshot.tasks
+        self.snapshot.other_changes += 1
         tasks.in_view[task] = sign > 0
         if sign > 0:
             nodes.tasks[node].append(task)

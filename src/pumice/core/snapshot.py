@@ -85,6 +85,13 @@ class Snapshot:
         self.journal = Journal()
         self.changes = 0
         """How often ingest changed anything; the same: so is all that a session sees."""
+        self.other_changes = 0
+        """Those of them that were about more than pods without a node and their groups."""
+        self.touched_jobs: set[int] = set()
+        """Jobs (rows) whose group, or pods without a node, ingest changed; NOWHERE stands for all.
+
+        Whoever keeps something about jobs between sessions empties it.
+        """
         self._total = np.zeros(size)
         self._totalled = (-1, 0, 0)
         """The nodes of the total."""
@@ -114,6 +121,7 @@ class Snapshot:
     def count_absent_pods(self, shape: Shape, nodes: Sequence[int], sign: int) -> None:
         """Count a running pod of a shape, which has no row, on each of some nodes, or remove it."""
         self.changes += 1
+        self.other_changes += 1
         absent = self.absent.on_nodes
         for node in nodes:
             key = shape.id, node

@@ -220,7 +220,7 @@ def _changed(ssn: Session, differs: Mask) -> Mask:
     jobs = ssn.snapshot.jobs
     changed = differs | (ssn.scheduled & ~jobs.stated_scheduled)
     changed[[*ssn.conditions, *ssn.topology.placed_jobs()]] = True
-    return changed & jobs.listed
+    return changed & jobs.listed & ~ssn.left_out
 
 
 def _is_known(group: Any, state: PodGroupState) -> bool:

@@ -81,6 +81,22 @@ class Records:
         self.watched: frozenset[int] = frozenset()
         """Job rows with more detail than a cycle needs: the node that comes nearest."""
 
+    def take_over(self, last: "Records", marked: Mask) -> None:
+        """Take the records of marked jobs (n,) from those of the last session, which are over."""
+        of_marked = marked[self._snapshot.tasks.job]
+        self.by_job = {row: each for row, each in last.by_job.items() if marked[row]}
+        self.stops = {row: each for row, each in last.stops.items() if marked[row]}
+        self.no_fit = {row: each for row, each in last.no_fit.items() if of_marked[row]}
+        self.barred = {row: each for row, each in last.barred.items() if of_marked[row]}
+
+    def forget(self, job: int) -> None:
+        """Remove the records of a job that is to be tried again."""
+        self.by_job.pop(job, None)
+        self.stops.pop(job, None)
+        for row in self._snapshot.jobs.tasks[job]:
+            self.no_fit.pop(row, None)
+            self.barred.pop(row, None)
+
     def schedulable(self, rows: Iterable[int]) -> list[int]:
         """Return those of some tasks that had room on a node, and lost it with their gang."""
         lost = self.given_up

@@ -4,12 +4,15 @@ A plugin changes its own state through ``journal``, so that a roll-back covers i
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
 
 from pumice.api.decisions import ClaimChoice
 from pumice.api.devices import ClaimReservation
 from pumice.core.journal import Journal
-from pumice.core.resources import Column, IndexArray, Mask
+from pumice.core.resources import CPU, MEMORY, Column, IndexArray, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
 from pumice.framework.future.promises import Demand, Promise
@@ -163,6 +166,10 @@ class PluginSession(Protocol):
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""
 
+    @property
+    def left_out(self) -> Mask:
+        """Jobs (n,) that wait as in the last cycle; the conditions set on them then stand."""
+
     def mark_unschedulable(self, job: int, reason: str, message: str) -> None:
         """Set the condition Unschedulable on a job."""
 
@@ -171,3 +178,36 @@ class PluginSession(Protocol):
 
     def gang_message(self, job: Job) -> str:
         """Return how many tasks a gang lacks, and why, in Volcano's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLoad:
+    """Measured load of all nodes, in the order of the node table."""
+
+    percent: Column
+    """Cpu and memory in use, 0 to 100 (2, N); 0 where nothing was measured."""
+    measured_at: Column
+    """When, in seconds; minus infinity for never (N,)."""
+
+    @property
+    def known(self) -> Mask:
+        """Nodes that were measured at all (N,)."""
+        return self.measured_at > -np.inf
+
+    def fresh(self, now: float, longest: float) -> Mask:
+        """Mark nodes measured at most the given seconds ago (N,)."""
+        return now - self.measured_at <= longest
+
+
+def node_load(ssn: PluginSession) -> NodeLoad:
+    """Lay the measurements of a session out along the node axis."""
+    nodes = ssn.snapshot.nodes
+    percent = np.zeros((MEMORY + 1, nodes.n))
+    measured_at = np.full(nodes.n, -np.inf)
+    for name, facts in ssn.node_usage.items():
+        row = nodes.row_of.get(name)
+        if row is not None:
+            percent[CPU, row] = facts.get("cpu", 0.0)
+            percent[MEMORY, row] = facts.get("memory", 0.0)
+            measured_at[row] = facts.get("metricsTime", -np.inf)
+    return NodeLoad(percent, measured_at)

@@ -19,7 +19,7 @@ from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.fit_errors import gang_message
 from pumice.framework.future.promises import Promise
 from pumice.framework.job_placement import JobMemory
-from pumice.framework.placement.turns import EqualJobs
+from pumice.framework.placement.equal_jobs import EqualJobs
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import FutureView
@@ -91,6 +91,8 @@ class Session(SessionState):
         """Jobs whose condition in this cycle is that they can."""
         self.conditions: dict[int, tuple[str, str, str, str]] = {}
         """Job to a new condition: type, status, reason, message."""
+        self.left_out: Mask = np.zeros_like(self.scheduled)
+        """Jobs that are not tried: what is known of them from the last cycle stands."""
         self.promises: dict[int, Promise] = {}
         """Job to the start that it is promised."""
         self._plugged = plugged

@@ -193,6 +193,8 @@ def waiting_pods(ssn: Session, *, only_changes: bool) -> dict[str, WaitingPod]:
     """
     tasks = ssn.snapshot.tasks
     rows = _waiting_rows(ssn)
+    if only_changes:
+        rows = rows[~ssn.left_out[tasks.job[rows]]]
     if not len(rows):
         return {}
     texts = _Texts(ssn)
@@ -229,7 +231,7 @@ class _Texts:
     def find(self, rows: IndexArray) -> None:
         """Find the texts of tasks: what they found, why they found nothing, or the job's."""
         tasks = self._ssn.snapshot.tasks
-        self._failed()
+        self._failed(rows)
         self._promised(rows[tasks.status[rows] != PENDING])
         self._lost()
         self._of_jobs(rows[self.which[rows] == _NONE])
@@ -238,21 +240,23 @@ class _Texts:
         self.made.append((reason, message))
         return len(self.made) - 1
 
-    def _failed(self) -> None:
+    def _failed(self, tried: IndexArray) -> None:
         """Tasks that found no node; equal ones share their numbers of nodes by reason."""
         ssn, no_fit = self._ssn, self._ssn.records.no_fit
-        owners = ssn.snapshot.tasks.job[[*no_fit]].tolist()
+        rows = [row for row in tried.tolist() if row in no_fit]
+        owners = ssn.snapshot.tasks.job[rows].tolist()
         has_topology = ssn.snapshot.jobs.has_topology
         known: dict[int, int] = {}
         texts = []
-        for (row, reasons), job in zip(no_fit.items(), owners, strict=True):
+        for row, job in zip(rows, owners, strict=True):
+            reasons = no_fit[row]
             text = known.get(id(reasons))
             if text is None:
                 text = self._add(UNSCHEDULABLE, no_node_text(ssn, ssn.job(job), row))
                 if reasons and not has_topology[job]:  # else the text is of its pod or job
                     known[id(reasons)] = text
             texts.append(text)
-        self.which[[*no_fit]] = texts
+        self.which[rows] = texts
 
     def _promised(self, rows: IndexArray) -> None:
         """Tasks that have a place in this session, but are not bound to it."""

@@ -175,7 +175,8 @@ _OWN: Final = (
     _own(
         "counter",
         "standing_cycle_mismatches_total",
-        "Cycles in which nothing had changed and that were decided otherwise; must stay 0",
+        "Cycles and refused jobs for which nothing had changed and that were decided otherwise; "
+        "must stay 0",
     ),
     _own("counter", "writes_total", "Writes to the cluster, by result", ("verb", "result")),
     _own(

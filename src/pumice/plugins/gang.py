@@ -135,7 +135,7 @@ class Gang(Plugin, name="gang"):
         ready = jobs.ready + jobs.pending_best_effort >= jobs.min_member
         with_tasks = table.listed & (table.n_tasks > 0)
         ssn.mark_scheduled(with_tasks & ready)
-        rows = (with_tasks & ~ready).nonzero()[0]
+        rows = (with_tasks & ~ready & ~ssn.left_out).nonzero()[0]
         for row in rows[~self._is_ending(rows)].tolist() if len(rows) else ():
             ssn.mark_unschedulable(row, NOT_READY_REASON, ssn.gang_message(ssn.job(row)))
 

@@ -55,6 +55,10 @@ class Priority(Plugin, name="priority"):
         """Offer tasks of lower priority."""
         return self._lower(preemptor, np.asarray(candidates, dtype=np.intp))
 
+    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
+        """Mark tasks of lower priority."""
+        return self._lower(asker, candidates)
+
     def gang_evictable(self, eviction: GangEviction, candidates: list[int]) -> Mask:
         """Offer tasks of jobs of lower priority; between queues priority does not matter."""
         rows = np.asarray(candidates, dtype=np.intp)

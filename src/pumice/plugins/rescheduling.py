@@ -13,10 +13,9 @@ from pumice.api.wording import nearest
 from pumice.core.resources import CPU, MEMORY, Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.framework.arguments import Duration, Fault, arg, bind_arguments
-from pumice.framework.node_usage import node_load
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_declarations import SimulatorAssumptions
-from pumice.framework.plugin_session import PluginSession
+from pumice.framework.plugin_session import PluginSession, node_load
 
 
 @dataclass(kw_only=True)

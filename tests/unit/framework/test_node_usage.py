@@ -7,7 +7,7 @@ import numpy as np
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
-from pumice.framework.node_usage import node_load
+from pumice.framework.plugin_session import node_load
 from pumice.framework.session import Session
 from pumice.testing import node
 

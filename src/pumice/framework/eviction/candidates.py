@@ -254,8 +254,7 @@ class Candidates:
         ends its tier there, and what a tier yields is part of its last plugin's answer, or of all
         answers if it is strict.
         """
-        at = np.flatnonzero(scope.members & self._run_still(slice(None)))
-        rows, node = self.rows[at], self.node[at]
+        every = np.flatnonzero(scope.members & self._run_still(slice(None)))
         free = self._snapshot.nodes.future_idle
         n = free.shape[1]
         found = np.asarray((task.need - free < STEP).all(axis=0))
@@ -263,18 +262,22 @@ class Candidates:
         tiers, ends_strictly = hooks.tiers(self._hook), hooks.ends_strictly(self._hook)
         for tier in tiers:
             is_strict = ends_strictly and tier is tiers[-1]
+            at = offered = every
             open_nodes = np.ones(n, dtype=bool)
-            offered: Mask = np.ones(len(at), dtype=bool)
             for plugin, ask in tier:
-                if name in plugin.judges_alone:
+                rows = self.rows[at]
+                bound = hooks.ask_aside(plugin, Plugin.bound_victims)(name, task, rows)
+                if bound is None and name in plugin.judges_alone:
                     bound = ask(task, rows.tolist())
-                else:
-                    bound = hooks.ask_aside(plugin, Plugin.bound_victims)(name, task, rows)
-                known = np.ones(len(at), dtype=bool) if bound is None else bound
-                offered = offered & known if is_strict else known
-                open_nodes &= np.bincount(node[offered], minlength=n) > 0
-            sums = self._sum_up(at[offered])
-            found |= open_nodes & (task.need - free - sums < STEP).all(axis=0)
+                offered = at if bound is None else at[bound]
+                open_nodes &= np.bincount(self.node[offered], minlength=n) > 0
+                at = offered if is_strict else at
+                at = at[open_nodes[self.node[at]]]
+                if not len(at):
+                    break
+            else:
+                sums = self._sum_up(offered)
+                found |= open_nodes & (task.need - free - sums < STEP).all(axis=0)
         return found
 
 

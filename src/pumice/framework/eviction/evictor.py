@@ -17,7 +17,7 @@ from pumice.framework.arguments import MinimalVictimsArguments
 from pumice.framework.dispatch import Method
 from pumice.framework.eviction.candidates import Candidates, Scope, Visit
 from pumice.framework.eviction.minimal import MOST_NODES, MinimalVictims, Plan, Question
-from pumice.framework.placement.turns import RefusedTurns
+from pumice.framework.placement.equal_jobs import RefusedTurns
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.session_state import SessionState

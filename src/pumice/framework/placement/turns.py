@@ -8,28 +8,25 @@ itself, and decides the same.
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Container, Hashable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Column, IndexArray, Mask
+from pumice.core.resources import Column
 from pumice.core.shapes import Delta
-from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.columns import all_jobs
-from pumice.framework.job_records import Record, Stage
+from pumice.framework.job_records import Stage
 from pumice.framework.ordering import Heap, Key
 from pumice.framework.placement.ahead import (
     CountedTurns,
     ImaginedQueues,
     cumulate,
-    has_plain_shape,
     longest,
     placed_ahead,
 )
@@ -52,27 +49,6 @@ _ASKED: Final = (
     Plugin.job_ready,
 )
 """Hooks that a turn asks beside those about nodes."""
-
-
-_ASKED_IN_VAIN: Final = (
-    Plugin.job_valid,
-    Plugin.job_ready,
-    Plugin.job_pipelined,
-    Plugin.job_starving,
-    Plugin.order_jobs,
-    Plugin.overused,
-    Plugin.allocatable,
-    Plugin.filter_task,
-    Plugin.preemptive,
-    Plugin.preemptable,
-    Plugin.reclaimable,
-    Plugin.on_place,
-    Plugin.on_evict,
-)
-"""Hooks that a turn asks beside those about nodes, which answer by shape.
-
-Not `may_start`: it is asked only where a job has places, so that something moved.
-"""
 
 
 class Turn(msgspec.Struct):
@@ -401,199 +377,3 @@ def _heap_after(queues: list[tuple[Key, int]], turns: list[Turn]) -> list[tuple[
     heap = [(keys.get(queue, key), queue) for key, queue in queues]
     heapq.heapify(heap)
     return heap
-
-
-# Turns in vain.  One that moved nothing ends the same way for an equal job while nothing moves
-# meanwhile: such a job is not tried, and what the turn recorded is recorded for it, too.
-
-
-class EqualJobs:
-    """Finds equal jobs of a session without asking plugins about each of them.
-
-    Only among jobs none of whose tasks has a place: a turn asks least about these.
-    """
-
-    def __init__(self, state: SessionState) -> None:
-        self._state = state
-        self._numbers: dict[int, bytes] = {}
-        """Job to what equal ones have in common, their tasks aside."""
-        self._kinds = np.empty(0, dtype=np.int32)
-        """The number of each task's kind; below 0 for a kind of its own (n,)."""
-        if self._agree():
-            self._tell_apart()
-
-    def _agree(self) -> bool:
-        """Return whether all plugins answer equal jobs alike, and nothing is tried for others."""
-        state = self._state
-        asked = (plugin for hook in _ASKED_IN_VAIN for plugin, _ in state.hooks.bound(hook))
-        return (
-            state.placing.imagines
-            and state.ordering.keeps_orders
-            and not state.queue_gates.held
-            and not state.queue_gates.is_reserving
-            and all(plugin.equal_jobs for plugin in asked)
-        )
-
-    def key(self, job: int, tasks: Sequence[int]) -> Hashable | None:
-        """Return what equal jobs with these tasks to try have in common; None: it has no equal."""
-        known, jobs = self._numbers.get(job), self._state.snapshot.jobs
-        if known is None or self._state.hooks.failures.errors:
-            return None
-        if jobs.counts[PENDING, job] != jobs.n_tasks[job]:  # it was given something
-            return None
-        kinds = self._kinds[tasks]
-        return (known, kinds.tobytes()) if len(kinds) and kinds.min() >= 0 else None
-
-    def _tell_apart(self) -> None:
-        state, jobs = self._state, self._state.snapshot.jobs
-        whole = (jobs.counts[PENDING] == jobs.n_tasks) & (jobs.n_tasks > 0) & ~jobs.has_topology
-        groups: list[Any] = jobs.groups
-        rows = [
-            row
-            for row in state.admitted_jobs(whole)
-            if not groups[row].spec.min_task_member and row not in state.records.watched
-        ]
-        if len(rows) < 2:
-            return
-        tasks = list(chain.from_iterable(jobs.tasks[row] for row in rows))
-        self._kinds = np.full(len(state.snapshot.tasks.status), NOWHERE, dtype=np.int32)
-        self._kinds[tasks] = self._kinds_of(np.array(tasks, dtype=np.intp))
-        self._numbers = dict(zip(rows, self._numbers_of(np.array(rows)), strict=True))
-
-    def _numbers_of(self, rows: IndexArray) -> list[bytes]:
-        """Return the columns of jobs, and by what plugins order them, as bytes."""
-        jobs, n = self._state.snapshot.jobs, len(rows)
-        ranks = np.array(self._state.ordering.job_policy_keys(rows.tolist()), dtype=float)
-        names = "queue", "namespace", "phase", "priority", "min_member", "n_tasks"
-        columns = [getattr(jobs, name)[rows].reshape(1, n) for name in names]
-        sums = jobs.sums[:, :, rows].reshape(-1, n)
-        return _bytes_of(np.concatenate([*columns, sums, ranks.T.reshape(-1, n)], dtype=float))
-
-    def _kinds_of(self, rows: IndexArray) -> NDArray[np.int32]:
-        """Number the kinds of tasks."""
-        state, tasks = self._state, self._state.snapshot.tasks
-        pods: list[Any] = [tasks.pods[row] for row in rows.tolist()]
-        never = [pod.spec.preemption_policy == "Never" for pod in pods]
-        nominated = np.array([bool(pod.status.nominated_node_name) for pod in pods], dtype=bool)
-        columns: list[NDArray[Any]] = [
-            tasks.shape[rows],
-            tasks.role[rows],
-            tasks.priority[rows],
-            tasks.gated[rows],
-            tasks.preemptable[rows],
-            np.array(never),
-        ]
-        if state.placing.varying:
-            known: dict[Hashable, int] = {}
-            views = (Task(state.snapshot, row) for row in rows.tolist())
-            keys = (state.placing.class_key(view) for view in views)
-            columns.append(np.array([known.setdefault(key, len(known)) for key in keys]))
-        numbers: dict[bytes, int] = {}
-        found = _bytes_of(np.stack(columns).astype(np.int64))
-        kinds = np.array([numbers.setdefault(each, len(numbers)) for each in found], dtype=np.int32)
-        nominated |= tasks.nominated[rows] != NOWHERE
-        kinds[nominated | ~self._are_plain(tasks.shape[rows])] = NOWHERE
-        return kinds
-
-    def _are_plain(self, shapes: NDArray[np.int32]) -> Mask:
-        """Mark tasks whose shape has no claims, and no terms about others (n,)."""
-        known = {each: has_plain_shape(self._state.snapshot.shapes[each]) for each in {*shapes}}
-        return np.array([known[each] for each in shapes.tolist()], dtype=bool)
-
-
-def _bytes_of(numbers: NDArray[Any]) -> list[bytes]:
-    """Return each column (k, n) as bytes."""
-    rows = np.ascontiguousarray(numbers.T)
-    found: list[bytes] = rows.view(f"V{rows.strides[0]}")[:, 0].tolist()
-    return found
-
-
-class _Turn(NamedTuple):
-    """A turn that has begun: its key, and how much had moved and was recorded by then."""
-
-    key: Hashable
-    job: int
-    tasks: tuple[int, ...]
-    mark: int
-    """The length of the journal: what is kept makes it longer, and nothing shorter."""
-    moved: int
-    record: Record | None
-
-
-class _Refused(NamedTuple):
-    """A turn that moved nothing: when it was, and what it left in the records."""
-
-    job: int
-    mark: int
-    record: Record | None
-    task: int
-    """The place of the task that the record names; below 0 if it names none."""
-    no_fit: tuple[tuple[int, dict[str, int], Mask | None], ...]
-    """The places of tasks that found no node, why, and the nodes that no eviction could open."""
-
-
-class RefusedTurns:
-    """The turns of one action that moved nothing."""
-
-    def __init__(self, state: SessionState, equals: EqualJobs) -> None:
-        self._state = state
-        self._equals = equals
-        self._known: dict[Hashable, _Refused] = {}
-        self._turn: _Turn | None = None
-
-    def begin(self, job: int, tasks: Sequence[int], *more: Hashable) -> int:
-        """Refuse a job at once that is equal to one refused since anything moved; return that one.
-
-        Below 0 there is none, and a turn begins.  ``tasks`` are those to be tried, in order;
-        ``more`` is what the turn depends on besides.
-        """
-        self._turn = None
-        key = self._equals.key(job, tasks)
-        if key is None:
-            return NOWHERE
-        key, journal = (key, *more), self._state.journal
-        known = self._known.get(key)
-        if known is None or known.mark != journal.mark():
-            record = self._state.records.by_job.get(job)
-            moves = journal.mark(), len(journal.moved)
-            self._turn = _Turn(key, job, tuple(tasks), *moves, record)
-            return NOWHERE
-        self._record(known, job, tasks)
-        return known.job
-
-    def end(self) -> None:
-        """Remember the turn that has begun, if it moved nothing."""
-        turn, journal = self._turn, self._state.journal
-        if turn is None or (turn.mark, turn.moved) != (journal.mark(), len(journal.moved)):
-            return
-        records = self._state.records
-        record, stops = records.by_job.get(turn.job), records.stops.get(turn.job, {})
-        if record is turn.record:
-            self._known[turn.key] = _Refused(turn.job, turn.mark, None, NOWHERE, ())
-            return
-        keys = self._state.snapshot.tasks.keys
-        names = [keys[row] for row in turn.tasks]
-        named = record.numbers.get("task") if record is not None else None
-        if turn.record is not None or len(stops) != 1 or named not in (None, *names):
-            return  # it was refused for several reasons
-        no_fit = tuple(
-            (at, records.no_fit[row], records.barred.get(row))
-            for at, row in enumerate(turn.tasks)
-            if row in records.no_fit
-        )
-        at = NOWHERE if named is None else names.index(named)
-        self._known[turn.key] = _Refused(turn.job, turn.mark, record, at, no_fit)
-
-    def _record(self, known: _Refused, job: int, tasks: Sequence[int]) -> None:
-        """Record for a job what an equal one was refused for."""
-        record, records = known.record, self._state.records
-        if record is None:
-            return
-        numbers = record.numbers
-        if known.task != NOWHERE:
-            numbers = numbers | {"task": self._state.snapshot.tasks.keys[tasks[known.task]]}
-        records.note(job, record.stage, record.why, **numbers)
-        records.by_job[job].code = record.code
-        for at, reasons, barred in known.no_fit:
-            records.no_fit[tasks[at]] = reasons
-            records.barred[tasks[at]] = barred

@@ -258,7 +258,7 @@ class CycleMetrics:
         lost = live.binder.events_lost
         metrics.events_lost(lost - self._events_lost)
         self._events_lost = lost
-        metrics.mismatches(live.scheduler.standing.take_mismatches())
+        metrics.mismatches(live.scheduler.take_mismatches())
 
     def record_failure(self) -> None:
         """Record a failed cycle."""

@@ -1,0 +1,1 @@
+"""What a scheduler need not decide again: a whole cycle, or the jobs that it refused."""
