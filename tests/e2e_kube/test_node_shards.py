@@ -13,7 +13,7 @@ WARM = "example.com/warm"
 
 
 def settings(value: str) -> dict[str, Any]:
-    """Give the scheduler volcano one node, that with the label if there is one."""
+    """Return settings by which the scheduler volcano gets the node with the label."""
     limit = {"name": "node-limit", "arguments": {"minNodes": 1, "maxNodes": 1}}
     warm = {"warmupLabel": WARM, "warmupLabelValue": value}
     mine = {"name": "volcano", "policies": [{"name": "warmup", "arguments": warm}, limit]}
