@@ -14,7 +14,15 @@ SECTIONS: Final = {
     "Operate": [
         *("install", "migrating", "operating", "upgrade", "runbook", "autoscalers"),
         *("admission", "queue-gates", "resource-claims", "hypernode-discovery", "node-usage"),
-        *("node-shards", "kubernetes-gangs", "live", "reliability", "threat-model", "e2e"),
+        *(
+            "node-shards",
+            "kubernetes-gangs",
+            "maintenance",
+            "live",
+            "reliability",
+            "threat-model",
+            "e2e",
+        ),
     ],
     "Ask": ["explain", "whatif", "scenarios", "lint", "dashboard", "record"],
     "Research": ["library", "sim", "sweeps"],
@@ -22,7 +30,12 @@ SECTIONS: Final = {
     "Reference": ["flags", "metrics", "codes", "compat", "performance", "record-format", "api"],
 }
 """The pages of each part; an unlisted page goes to the reference."""
-FOLDERS: Final = {"Plugins": "plugins", "Actions": "actions", "Decisions": "decisions"}
+FOLDERS: Final = {
+    "Integrations": "integrations",
+    "Plugins": "plugins",
+    "Actions": "actions",
+    "Decisions": "decisions",
+}
 _LINK: Final = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<target>\.\./[^)]*)\)")
 
 

@@ -24,6 +24,7 @@ RUN_ELSEWHERE = {
     "pumice serve scheduler --scheduler-name=pumice": "tests/e2e_kube/test_migration.py",
     "pumice record": "tests/unit/cli/test_record.py",  # runs until it is stopped
     "pumice replay": "tests/unit/replay/test_exact.py",
+    "pumice canary": "tests/unit/replay/test_compare.py",
     "pumice history": "tests/unit/cli/test_record.py",  # a record of the reader's own
     "pumice run DIR": "tests/unit/cli/test_record.py",
     "pumice queue order -f DIR": "tests/unit/cli/test_record.py",

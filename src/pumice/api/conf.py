@@ -86,7 +86,8 @@ SWITCHES: Final = (
     Switch("enabledHyperNodeGradient", "the order in which network domains are tried"),
 )
 _STRICT: Final = "strict"
-_KEYS: Final = ("actions", "tiers", "configurations", "metrics")
+CONF_KEYS: Final = ("actions", "tiers", "configurations", "metrics")
+TIER_KEYS: Final = ("plugins", "victims")
 _ACTIONS: Final = 'actions separated by commas, such as "enqueue, allocate"'
 _MOST_ENTRIES: Final = 1000
 """Actions, and tiers with their plugins: a cycle asks each of them again and again."""
@@ -174,7 +175,7 @@ class _ConfReader(YamlReader):
             elif not self.problems:
                 self.note(1, "actions", _ACTIONS)
             return SchedulerConf(actions=(), tiers=(), problems=tuple(self.problems))
-        top = self.known_entries(root, "", _KEYS)
+        top = self.known_entries(root, "", CONF_KEYS)
         actions, actions_line = self.actions(root, top.get("actions"))
         tiers = self.tiers(top.get("tiers"))
         arguments, lines, argument_lines = self.configurations(top.get("configurations"))
@@ -203,7 +204,7 @@ class _ConfReader(YamlReader):
 
     def actions(self, root: yaml.Node, entry: Entry | None) -> tuple[tuple[str, ...], int]:
         if entry is None:
-            misspelt = (nearest(key, _KEYS) == "actions" for key in self.entries(root, ""))
+            misspelt = (nearest(key, CONF_KEYS) == "actions" for key in self.entries(root, ""))
             if not any(misspelt):  # it was reported
                 self.note(line_of(root), "actions", _ACTIONS)
             return (), 0
@@ -236,7 +237,7 @@ class _ConfReader(YamlReader):
         return tuple(tiers)
 
     def tier(self, node: yaml.Node, path: str) -> Tier:
-        entries = self.known_entries(node, path, ("plugins", "victims"))
+        entries = self.known_entries(node, path, TIER_KEYS)
         is_strict = self.is_strict(entries.pop("victims", None), path)
         entry = entries.get("plugins")
         if entry is None:

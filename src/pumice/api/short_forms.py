@@ -26,7 +26,7 @@ USUAL_PRIORITIES: Final = {"low": 100, "normal": 500, "high": 1000, "urgent": 10
 """What these names mean where no priority class says otherwise."""
 _GPU: Final = "nvidia.com/gpu"
 _RESOURCES: Final = {"cpu": "cpu", "memory": "memory", "gpu": _GPU, "pods": "pods"}
-_NODE_KEYS: Final = (
+NODE_KEYS: Final = (
     "name",
     "count",
     "cpu",
@@ -37,7 +37,7 @@ _NODE_KEYS: Final = (
     "taints",
     "cordoned",
 )
-_QUEUE_KEYS: Final = (
+QUEUE_KEYS: Final = (
     *("weight", "parent", "priority", "reclaimable", "closed"),
     *("deserved", "guarantee", "capability"),
 )
@@ -87,7 +87,7 @@ def _are_by_name(given: Mapping[str, Any]) -> bool:
 
 def _pool(path: Path, where: str, given: Any, taken: set[str]) -> Iterator[Manifest]:
     pool = mapped(path, where, given, "a mapping with count and cpu")
-    _refuse_keys(path, where, pool, _NODE_KEYS)
+    _refuse_keys(path, where, pool, NODE_KEYS)
     count = _number(path, f"{where}.count", pool.get("count", 1))
     amounts = _amounts(path, where, pool)
     cores = parse_quantity(amounts.pop("cpu", 4))
@@ -149,7 +149,7 @@ def queues_from(path: Path, where: str, given: Any) -> list[Manifest]:
 
 def _queue(path: Path, where: str, name: str, given: Any) -> Manifest:
     stated = mapped(path, where, given, "a mapping with weight or deserved")
-    refuse_unknown(path, where, stated, _QUEUE_KEYS)
+    refuse_unknown(path, where, stated, QUEUE_KEYS)
     amounts: dict[str, Any] = {
         part: _amounts(path, f"{where}.{part}", mapped(path, f"{where}.{part}", stated[part]))
         for part in ("deserved", "guarantee", "capability")

@@ -43,6 +43,7 @@ class LazyCommand:
 
 
 COMMANDS = {
+    "canary": LazyCommand("canary:canary", "Judge a new configuration on a recorded past."),
     "config": LazyCommand("config:config", "Check a scheduler configuration."),
     "demo": LazyCommand("demo.command:demo", "Play a short demo story."),
     "diff": LazyCommand("diff:diff", "Compare two configurations on a cluster."),
@@ -56,6 +57,7 @@ COMMANDS = {
     "replay": LazyCommand("replay:replay", "Decide a recorded past again, and compare."),
     "run": LazyCommand("run:run", "Run one scenario and print its decisions."),
     "sim": LazyCommand("sim:sim", "Run a workload on a virtual clock, with a report."),
+    "schema": LazyCommand("schema:schema", "Print JSON schemas of files, for editors."),
     "serve": LazyCommand("serve:serve", "Run on a real cluster, as processes."),
     "snapshot": LazyCommand("snapshot:snapshot", "Save, show and compare clusters."),
     "sweep": LazyCommand("sweep:sweep", "Simulate a grid, in one table."),

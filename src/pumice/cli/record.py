@@ -82,7 +82,7 @@ def _connect(options: ConnectOptions) -> AbstractContextManager[KubeCluster]:
 def _record(cluster: Any, folder: Path, limits: Limits) -> None:
     """Follow the cluster until stopped."""
     from pumice.cluster.stored_conf import scheduler_configuration
-    from pumice.record.observed import Follower
+    from pumice.record.observed import Follower, unread
     from pumice.record.recorder import Recorder
 
     stop = threading.Event()
@@ -92,7 +92,7 @@ def _record(cluster: Any, folder: Path, limits: Limits) -> None:
     try:
         _wait_synced(cluster, stop)
         follower = Follower(
-            cluster, recorder, conf=scheduler_configuration, hidden=lambda: _unread(cluster)
+            cluster, recorder, conf=scheduler_configuration, hidden=lambda: unread(cluster)
         )
         follower.step()
         recorder.start()
@@ -104,12 +104,6 @@ def _record(cluster: Any, folder: Path, limits: Limits) -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
     echo("stopped", err=True)
-
-
-def _unread(cluster: Any) -> dict[str, str]:
-    """Return the kinds that the cluster has not shown yet, with the reasons."""
-    known = cluster.troubles()
-    return {kind: known.get(kind, "no complete list yet") for kind in cluster.wait_synced(0)}
 
 
 def _wait_synced(cluster: Any, stop: threading.Event) -> None:

@@ -17,7 +17,7 @@ _Window = tuple[float | None, float | None]
 
 if TYPE_CHECKING:
     from pumice.record.history import History
-    from pumice.replay.compare import Comparison
+    from pumice.replay.compare import Comparison, GroupChange, Reproduced
     from pumice.replay.exact import Difference, Fidelity
 
 
@@ -52,7 +52,7 @@ def replay(
     from pumice.record.history import History
 
     history = History(folder)
-    window = _time(history, since, "--from"), _time(history, until, "--to")
+    window = time_of(history, since, "--from"), time_of(history, until, "--to")
     if conf is None:
         is_good = _exactly(history, window, output)
     else:
@@ -76,57 +76,100 @@ def _exactly(history: History, window: _Window, output: str) -> bool:
 def _compared(
     history: History, window: _Window, conf: Path, old_conf: Path | None, output: str
 ) -> bool:
-    from pumice.replay.compare import compare
+    from pumice.replay.compare import play
     from pumice.sim.inputs import read_configuration
 
     old = None if old_conf is None else read_configuration(old_conf)
-    found = compare(history, read_configuration(conf), *window, old=old)
-    trusted = found.fidelity.is_trusted
+    found = play(history, read_configuration(conf), *window, old=old).compared()
     if output == "table":
-        _print_comparison(found)
+        print_comparison(found)
     else:
-        print_data({**asdict(found), "trusted": trusted}, output)
-    return trusted
+        print_data(found.to_dict(), output)
+    return found.fidelity.is_trusted
 
 
-def _print_comparison(found: Comparison) -> None:
-    fidelity = found.fidelity
-    echo(
-        f"old configuration, simulated: {fidelity.near} of {fidelity.jobs} of the jobs start about "
-        f"when they did, {fidelity.mean_error_s:.1f} s off on average"
-    )
-    for each in fidelity.unknown:
-        echo(f"not known: {each}")
-    if not fidelity.is_trusted:
-        echo("too few jobs start when they did: what follows cannot be trusted", fg="red")
-    rows = [
-        ("mean wait", "mean_wait", " s"),
-        ("median wait", "p50_wait", " s"),
-        ("90 % wait at most", "p90_wait", " s"),
-        ("99 % wait at most", "p99_wait", " s"),
-        ("jobs started", "started", ""),
-        ("evictions", "evictions", ""),
-        ("all done after", "end", " s"),
-    ]
+_ROWS = (
+    ("mean wait", "wait.mean"),
+    ("median wait", "wait.p50"),
+    ("90 % wait at most", "wait.p90"),
+    ("99 % wait at most", "wait.p99"),
+    ("mean bounded slowdown", "slowdown.mean"),
+    ("evictions", "evictions"),
+    ("jobs started", "started"),
+    ("all done after", "makespan"),
+)
+
+
+def print_comparison(found: Comparison) -> None:
+    """Print how far an answer can be trusted, and then the answer."""
+    _print_fidelity(found.fidelity)
+    used = [name for name in found.old if name.startswith("utilisation.")]
+    rows = [*_ROWS, *((f"{name.partition('.')[2]} in use", name) for name in used)]
     print_heading("Old against new")
     print_rows(
         ("", "old", "new"),
-        [(name, *(f"{side[key]:.6g}{unit}" for side in (found.old, found.new)))
-         for name, key, unit in rows],
+        [(words, *(figure_text(name, side[name]) for side in (found.old, found.new)))
+         for words, name in rows],
     )  # fmt: skip
-    gap = found.wait_difference
+    gap, slow = found.wait, found.slowdown
     echo(
-        f"a job waits {gap['mean']:+.1f} s under the new one "
-        f"(95 %: {gap['low']:+.1f} to {gap['high']:+.1f} s); {found.earlier} start earlier, "
-        f"{found.later} later, {found.same} at the same time"
+        f"a job waits {gap.mean:+.1f} s under the new one (95 %: {gap.low:+.1f} to "
+        f"{gap.high:+.1f} s) and is slowed down by {slow.mean:+.3g} ({slow.low:+.3g} to "
+        f"{slow.high:+.3g}); {found.earlier} start earlier, {found.later} later, "
+        f"{found.same} at the same time"
     )
+    if not found.is_clear:
+        echo("the waits do not differ by more than chance and the error of the simulation")
+    for title, groups in (("Queues", found.queues), ("Namespaces", found.namespaces)):
+        if len(groups) > 1:
+            print_heading(title)
+            print_rows(("name", "jobs", "old wait", "new wait", "change", "95 %"),
+                       [_group_row(each) for each in groups])  # fmt: skip
     for title, jobs in (("most earlier", found.winners), ("most later", found.losers)):
         if jobs:
             named = ", ".join(f"{job} {seconds:+.0f} s" for job, seconds in jobs.items())
             echo(f"{title}: {named}")
 
 
-def _time(known: History, text: str | None, option: str) -> float | None:
+def _print_fidelity(found: Reproduced) -> None:
+    echo(
+        f"old configuration, simulated: {found.near} of {found.jobs} of the jobs start about "
+        f"when they did, {found.mean_error_s:.1f} s off on average (95 % at most "
+        f"{found.p95_error_s:.1f} s); the mean wait is known to within {found.bound_s:.1f} s"
+    )
+    echo(
+        f"{found.same_nodes} of {found.pods} pods get the node that they had, "
+        f"{found.like_nodes} that or an equal one; "
+        f"{found.same_evictions} of {found.evictions} evictions happen again, of "
+        f"{found.simulated_evictions} in all"
+    )
+    for each in found.unknown:
+        echo(f"not known: {each}")
+    if not found.is_trusted:
+        echo("too few jobs start when they did: what follows cannot be trusted", fg="red")
+
+
+def _group_row(each: GroupChange) -> tuple[str, ...]:
+    change = each.change
+    return (
+        each.name,
+        str(each.jobs),
+        f"{each.old_wait_s:.1f} s",
+        f"{each.new_wait_s:.1f} s",
+        f"{change.mean:+.1f} s",
+        "" if change.n < 2 else f"{change.low:+.1f} to {change.high:+.1f} s",
+    )
+
+
+def figure_text(name: str, value: float) -> str:
+    """Write a figure of a simulation."""
+    if name.startswith("utilisation"):
+        return f"{100 * value:.1f} %"
+    return f"{value:.6g}{' s' if name.startswith(('wait', 'makespan')) else ''}"
+
+
+def time_of(known: History, text: str | None, option: str) -> float | None:
+    """Read a moment of a record."""
     if text is None:
         return None
     with value_of(option):

@@ -15,8 +15,9 @@ from pumice.cli.printing import print_rows
 from pumice.cli.terminal import echo, print_heading, print_text
 
 if TYPE_CHECKING:
+    from pumice.api.conditions import Condition
     from pumice.diagnosis.played import Terms
-    from pumice.diagnosis.signoff import Condition, SignOff
+    from pumice.diagnosis.signoff import SignOff
     from pumice.diagnosis.signoff_tables import Table
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -36,10 +37,11 @@ class Signing:
     @cached_property
     def conditions(self) -> list[Condition]:
         """The conditions; reading them may raise an InputError."""
-        from pumice.diagnosis.signoff import conditions
+        from pumice.api.conditions import conditions
+        from pumice.diagnosis.signoff import FIGURES
 
         with value_of("--fail-on"):
-            return conditions(self.fail_on) if self.fail_on else []
+            return conditions(self.fail_on, FIGURES) if self.fail_on else []
 
     def terms(self) -> Terms:
         """Return how both sides are played, from now on."""
@@ -54,8 +56,10 @@ class Signing:
 
     def breaches(self, signed: SignOff | None) -> list[str]:
         """Describe the conditions that a change breaks."""
-        found = [] if signed is None else [each.breach(signed) for each in self.conditions]
-        return [breach for breach in found if breach]
+        if signed is None:
+            return []
+        sides = signed.figures()
+        return [each.words(*sides) for each in self.conditions if each.is_met(*sides)]
 
 
 def signing_options(command: _F) -> Callable[..., Any]:

@@ -31,7 +31,7 @@ def _op(what: str, **properties: Any) -> dict[str, Any]:
     return _record(op={"const": what}, **properties)
 
 
-_CHANGE: Final[dict[str, Any]] = {
+CHANGE: Final[dict[str, Any]] = {
     "oneOf": [
         _op("patch", **_PLACE, patch=_list({"type": "object", "required": ["op", "path"]})),
         _op("add", object={"type": "object", "required": ["apiVersion", "kind", "metadata"]}),
@@ -95,7 +95,7 @@ EXPLANATION: Final[dict[str, Any]] = {
         remedies=_list(
             _record(
                 text=_TEXT,
-                changes=_list(_CHANGE),
+                changes=_list(CHANGE),
                 result=_TEXT,
                 evicts=_list(_TEXT),
                 holdsBack=_list(_TEXT),

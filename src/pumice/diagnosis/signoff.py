@@ -5,24 +5,19 @@ jobs start; then what the answer cannot know.
 """
 
 import math
-import operator
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from pumice.api.annotations import RUN_SECONDS
-from pumice.api.duration import parse_duration
 from pumice.api.kinds import JOB, POD_GROUP, Manifest
-from pumice.api.wording import counted, name_hint, span
+from pumice.api.wording import counted, span
 from pumice.controllers.base import controller_of
 from pumice.diagnosis.cluster_state import key_of, title_of
 from pumice.diagnosis.played import Played, Terms
 from pumice.diagnosis.runner import unknown_votes
-from pumice.errors import InputError
 
 _FAILED: Final = frozenset({"Failed", "Aborted", "Terminated"})
 """Phases of Volcano jobs that did not end well."""
@@ -120,6 +115,14 @@ class SignOff:
     def later(self) -> int:
         """How many jobs start later, or no longer."""
         return sum(each.later_by > 0 for each in self.starts)
+
+    def figures(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the numbers that conditions name, of both sides."""
+        moved = {"jobs-later": float(self.later), "jobs-earlier": float(self.earlier)}
+        return {**self.before.figures(), **dict.fromkeys(moved, 0.0)}, {
+            **self.after.figures(),
+            **moved,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return all as plain data."""
@@ -242,14 +245,6 @@ def _is_bare(side: Played, pod: str) -> bool:
 # Conditions
 
 
-_CONDITION: Final = re.compile(r"([a-z0-9.-]+)\s*(?:(>=|<=|>|<)\s*(\S+))?")
-_COMPARES: Final[Mapping[str, Callable[[float, float], bool]]] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-}
-_TIMED: Final = ("wait.", "settles")
 FIGURES: Final = (
     "evictions",
     *_COUNTED,
@@ -259,73 +254,3 @@ FIGURES: Final = (
     *(f"wait.{part}" for part in _PARTS),
 )
 """What a condition may name."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Condition:
-    """A bound that a change must keep to."""
-
-    text: str
-    figure: str
-    compares: Callable[[float, float], bool]
-    number: float
-    is_ratio: bool = False
-    """Whether the number is a multiple of the figure before the change."""
-
-    def breach(self, signed: SignOff) -> str:
-        """Describe how a change breaks it; empty if it does not."""
-        left, right = (_figures(signed, side)[self.figure] for side in ("before", "after"))
-        # a multiple of what has no end has none either
-        limit = (left * self.number if left else 0.0) if self.is_ratio else self.number
-        if not self.compares(right, limit):
-            return ""
-        return f"{self.text}: {_shown(self.figure, right)}, before {_shown(self.figure, left)}"
-
-
-def _figures(signed: SignOff, side: str) -> dict[str, float]:
-    costs = signed.before if side == "before" else signed.after
-    moved = (signed.later, signed.earlier) if side == "after" else (0, 0)
-    return {**costs.figures(), "jobs-later": float(moved[0]), "jobs-earlier": float(moved[1])}
-
-
-def _shown(figure: str, number: float) -> str:
-    if not figure.startswith(_TIMED):
-        return f"{number:g}"
-    return "not within sight" if math.isinf(number) else span(number)
-
-
-def conditions(text: str) -> list[Condition]:
-    """Read conditions that commas separate, such as ``gangs-broken, wait.p95>1.2x``.
-
-    Raises:
-        InputError: One is not a figure with a bound.
-    """
-    return [_condition(part.strip()) for part in text.split(",") if part.strip()]
-
-
-def _condition(text: str) -> Condition:
-    found = _CONDITION.fullmatch(text)
-    if found is None:
-        wanted = "conditions such as gangs-broken, evictions>10, wait.p95>1.2x"
-        raise InputError(wanted=wanted, found=text)
-    figure, sign, number = found.groups()
-    if figure not in FIGURES:
-        hint = name_hint(figure, FIGURES)
-        raise InputError(wanted=f"one of {', '.join(FIGURES)}", found=figure, hint=hint)
-    if not sign:
-        return Condition(text=text, figure=figure, compares=operator.gt, number=0.0)
-    is_ratio = number.endswith("x")
-    value = _number(number.removesuffix("x"), is_time=figure.startswith(_TIMED) and not is_ratio)
-    return Condition(
-        text=text, figure=figure, compares=_COMPARES[sign], number=value, is_ratio=is_ratio
-    )
-
-
-def _number(text: str, *, is_time: bool) -> float:
-    with suppress(ValueError):
-        value = float(text)
-        if 0 <= value < math.inf:
-            return value
-    if is_time:
-        return parse_duration(text)
-    raise InputError(wanted="a number of 0 or more", found=text)

@@ -264,15 +264,25 @@ def _packs(path: Path | str) -> Iterator[Pack]:
         yield from load_packs(path)
 
 
-def _take_pack(pile: ObjectStore, pack: Pack, source: Path | str) -> None:
-    """Take the objects of one place, those of one kind in a row together."""
+def _take_pack(
+    pile: ObjectStore, pack: Pack, source: Path | str, *, is_cluster: bool = False
+) -> None:
+    """Take the objects of one place, those of one kind in a row together.
+
+    Of a cluster, nobody can mend an odd object now: it must not hide all others.
+    """
     contents, place = pack.contents, 0
     while place < len(contents):
         end = alike_until(contents, place)
         if end == place or not pile.take_all(contents[place:end]):
             end = max(end, place + 1)
             for document in pack.part(place, end).documents():
-                _take_document(pile, document, source)
+                try:
+                    _take_document(pile, document, source)
+                except ManifestError as error:
+                    if not is_cluster:
+                        raise
+                    pile.notes.append(f"left out: {error}")
         place = end
 
 
@@ -388,7 +398,7 @@ def _take_record(pile: ObjectStore, folder: Path, when: float | None) -> None:
     moment = history.at(when)
     for objects in moment.by_kind().values():
         pack = Pack(objects, str(folder), [0] * len(objects))
-        _take_pack(pile, pack, folder)
+        _take_pack(pile, pack, folder, is_cluster=True)
     if moment.conf is not None:
         source = moment.conf.source
         pile.conf = moment.conf.text, f"{folder}: {source}" if source else str(folder)

@@ -10,7 +10,7 @@ from pumice.library.clusters import Cluster
 from pumice.library.tables import Table
 from pumice.library.workloads import Configuration, read_configuration
 from pumice.record.history import History as Record
-from pumice.replay.compare import Comparison, compare
+from pumice.replay.compare import Comparison, play
 from pumice.replay.exact import Fidelity, replay_exactly
 
 _COLUMNS = ("job", "queue", "state", "cause", "since", "seconds", "why")
@@ -67,7 +67,8 @@ class History:
             until: Until when.
         """
         check_configuration("conf", conf)
-        return compare(self._record, read_configuration(conf).conf, *self._window(since, until))
+        window = self._window(since, until)
+        return play(self._record, read_configuration(conf).conf, *window).compared()
 
     def _window(self, since: str | None, until: str | None) -> tuple[float | None, float | None]:
         times = [None if each is None else self._record.time(each) for each in (since, until)]

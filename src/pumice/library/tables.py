@@ -97,6 +97,10 @@ class Table:
         typed = {name: pa.array(self[name], pa.float64()) for name in self._numbers}
         return pa.table({**self.columns, **typed})
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Hand the table to any library that reads Arrow: ``polars.DataFrame(table)``, DuckDB."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame``; needs the extra ``pumice[pandas]``."""
         with extra("pandas"):

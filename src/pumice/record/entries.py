@@ -173,6 +173,18 @@ def entry_of(line: bytes) -> Entry:
         ValueError: it is something else.
     """
     try:
-        return _entries.decode(line)
+        entry = _entries.decode(line)
     except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from None
+    if entry.put is not None and not is_object(entry.put):
+        raise ValueError("an object without apiVersion, kind or name")
+    return entry
+
+
+def is_object(manifest: Manifest) -> bool:
+    """Return whether a mapping says what it is and how it is called."""
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("namespace") or "", str):
+        return False
+    words = manifest.get("apiVersion"), manifest.get("kind"), metadata.get("name")
+    return all(isinstance(word, str) and word for word in words)

@@ -15,7 +15,7 @@ from pumice.api.times import DAY, epoch, lenient_epoch, rfc3339
 from pumice.cluster.embedded.patches import merge_patch
 from pumice.errors import InputError, Words
 from pumice.record.changes import place_of
-from pumice.record.entries import Conf, Entry, Head, Place
+from pumice.record.entries import Conf, Entry, Head, Place, is_object
 from pumice.record.segments import (
     ends_checkpoint,
     foreign_names,
@@ -42,14 +42,17 @@ class Moment:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def apply(self, entry: Entry) -> bool:
-        """Apply an entry; return False for a change of an object that is not known."""
+        """Apply an entry; return False for a change that does not fit what is known."""
         if entry.put is not None:
             self.objects[place_of(entry.put)] = entry.put
         elif entry.of is not None:
             known = self.objects.get(entry.of)
             if known is None:
                 return False
-            self.objects[entry.of] = merge_patch(known, entry.patch or {})
+            made = merge_patch(known, entry.patch or {})
+            if not is_object(made) or place_of(made) != entry.of:
+                return False
+            self.objects[entry.of] = made
         elif entry.gone is not None:
             return self.objects.pop(entry.gone, None) is not None
         else:

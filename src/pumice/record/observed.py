@@ -57,6 +57,12 @@ class ObservedCluster:
         return found
 
 
+def unread(cluster: Any) -> dict[str, str]:
+    """Return the kinds that a real cluster has not shown yet, with the reasons."""
+    known = cluster.troubles()
+    return {kind: known.get(kind, "no complete list yet") for kind in cluster.wait_synced(0)}
+
+
 class Follower:
     """Records a cluster step by step, with read rights only."""
 

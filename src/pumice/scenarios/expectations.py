@@ -26,19 +26,19 @@ MOST_CYCLES: Final = 100_000
 _NUMBER_KEYS = ("bindsNum", "evictNum", "evicted")
 _NODE_KEYS = ("binds", "pipelined", "nominated")
 """Keys of expectations that map pods to nodes."""
-_LIST_KEYS = (
+LIST_KEYS = (
     *("bindOrder", "evictions", "bindNumsInHyperNode", "openedGates"),
     *("starts", "waits"),
 )
 _PER_GROUP = ("boundPerPodGroup", "pipelinedPerPodGroup", "evictedPerPodGroup")
-_MAPPING_KEYS = (
+MAPPING_KEYS = (
     *("binds", "pipelined", "podGroups", "nominated", "queues", "unschedulable"),
     *("claims", "pipelinedOnOneOf", "taskStatusNums", "phases", "causes"),
     *_PER_GROUP,
 )
 EXPECT_KEYS = (
-    *_MAPPING_KEYS,
-    *_LIST_KEYS,
+    *MAPPING_KEYS,
+    *LIST_KEYS,
     *_NUMBER_KEYS,
     *("evictionsUnordered", "counts", "cycles"),
 )
@@ -226,8 +226,8 @@ def _code(path: Path, where: str, value: Any) -> str:
 def _kind(key: str) -> tuple[Callable[[Any], bool], str]:
     if key in _NUMBER_KEYS:
         return is_range, "a number, or {at least: N, at most: N}"
-    if key in _LIST_KEYS:
+    if key in LIST_KEYS:
         return lambda value: isinstance(value, list), "a list"
-    if key in _MAPPING_KEYS:
+    if key in MAPPING_KEYS:
         return lambda value: isinstance(value, dict), "a mapping"
     return lambda value: isinstance(value, bool), "true or false"

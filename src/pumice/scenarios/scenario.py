@@ -70,7 +70,7 @@ _OF_SNAPSHOTS = frozenset({"conf", "now", "seed", "nodeUsage", "hidden"})
 """What a snapshot states besides its objects, unless the scenario that names it does."""
 _UNTIL_QUIET = 50
 """Cycles after which a scenario that states no number of them, and does not settle, ends."""
-_GATES = ("SchedulingGatesQueueAdmission",)
+GATES = ("SchedulingGatesQueueAdmission",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +227,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
         seed=_seed(path, document),
         node_usage=_node_usage(path, document),
         hidden=typed(path, "hidden", document.get("hidden", {}), dict, "kinds to reasons"),
-        queue_gates=_feature_gates(path, document).get(_GATES[0], False),
+        queue_gates=_feature_gates(path, document).get(GATES[0], False),
         expect=expect,
         always=always,
         eventually=eventually,
@@ -383,7 +383,7 @@ def _node_usage(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str, 
 def _feature_gates(path: Path, document: Mapping[str, Any]) -> dict[str, bool]:
     given: dict[str, bool] = document.get("featureGates", {})
     typed(path, "featureGates", given, dict, "names of features to true or false")
-    refuse_unknown(path, "featureGates", given, _GATES)
+    refuse_unknown(path, "featureGates", given, GATES)
     for name, value in given.items():
         if not isinstance(value, bool):
             raise problem(path, f"featureGates.{name}", value, "true or false")

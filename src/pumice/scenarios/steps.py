@@ -21,8 +21,8 @@ from pumice.api.scenario_values import (
 from pumice.api.short_forms import Making, changed_queue, nodes_from, queues_from, workloads_from
 from pumice.scenarios.objects import group_of, key_of
 
-_WHEN: Final = ("cycle", "time")
-_DOES: Final = ("workloads", "nodes", "queues", "objects", "ends", "delete", "cordon", "uncordon")
+WHEN: Final = ("cycle", "time")
+DOES: Final = ("workloads", "nodes", "queues", "objects", "ends", "delete", "cordon", "uncordon")
 _CYCLE: Final = re.compile(r"(?:cycle\s*)?(\d+)")
 _STEP: Final = "steps such as {cycle: 3, ends: [team/a]}"
 
@@ -67,7 +67,7 @@ def steps_from(path: Path, document: Mapping[str, Any]) -> list[Step]:
 
 def _step(path: Path, where: str, item: Any) -> Step:
     given = dict(mapped(path, where, item, _STEP))
-    when = [key for key in _WHEN if key in given]
+    when = [key for key in WHEN if key in given]
     if len(when) != 1:
         raise problem(path, where, given, "either cycle or time")
     value = given.pop(when[0])
@@ -89,9 +89,9 @@ def _moment(path: Path, where: str, key: Any) -> Within:
 def _checked(path: Path, where: str, given: Any) -> dict[str, Any]:
     """Check what a step does, as far as that does not depend on what is there then."""
     does = mapped(path, where, given, _STEP)
-    refuse_unknown(path, where, does, _DOES)
+    refuse_unknown(path, where, does, DOES)
     if not does:
-        raise problem(path, where, given, f"one of the keys {', '.join(_DOES)}")
+        raise problem(path, where, given, f"one of the keys {', '.join(DOES)}")
     if "workloads" in does:
         workloads_from(path, f"{where}.workloads", does["workloads"])
     if "nodes" in does:

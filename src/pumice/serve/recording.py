@@ -32,10 +32,12 @@ class Recording:
         limits: Limits | None = None,
         steady: Callable[[], float] | None = None,
         beside: Cluster | None = None,
+        hidden: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """Make one; ``conf`` returns text and place of the configuration that counts.
 
-        ``beside`` is a cluster of which kinds are recorded that the scheduler does not read.
+        ``beside`` is a cluster of which kinds are recorded that the scheduler does not read;
+        ``hidden`` returns those that it cannot show at present, with the reasons.
 
         Raises:
             OutputError: the folder cannot be made or written to.
@@ -44,7 +46,9 @@ class Recording:
         self.recorder = Recorder(folder, now, by="scheduler", limits=limits)
         self._conf = conf
         self._steady = steady or now
-        self._beside = None if beside is None else Follower(beside, self.recorder, BESIDE)
+        self._beside = None
+        if beside is not None:
+            self._beside = Follower(beside, self.recorder, BESIDE, hidden=hidden)
 
     def observed(self, cluster: _C) -> _C:
         """Return a cluster for the scheduler alone: what it is shown is recorded."""

@@ -166,7 +166,7 @@ def _leading_parts(
 ) -> Iterator[Part]:
     """Make the parts of which only one may be active in a cluster."""
     if options.scheduler is not None:
-        yield _scheduler(cluster, options.scheduler, process, machine, attached, stack=stack)
+        yield _scheduler(cluster, options, process, machine, attached, stack=stack)
         if options.scheduler.cache_dumper:
             process.dump = partial(dump_cache, cluster, options.scheduler.cache_dump_dir)
     if options.controllers is not None:
@@ -175,7 +175,7 @@ def _leading_parts(
 
 def _scheduler(
     cluster: KubeCluster,
-    options: SchedulerOptions,
+    given: ProcessOptions,
     process: Process,
     machine: Machine,
     attached: Attachment | None,
@@ -187,6 +187,9 @@ def _scheduler(
     from pumice.serve.scheduler.conf_reload import ConfFile  # noqa: PLC0415
     from pumice.serve.scheduler.loop import SchedulerLoop  # noqa: PLC0415
     from pumice.serve.scheduler.shards import with_shard  # noqa: PLC0415
+
+    options = given.scheduler
+    assert options is not None  # noqa: S101  # else there is none to make
 
     def scheduler_with(conf: SchedulerConf) -> Scheduler:
         conf = replace(conf, queue_gates=options.gate(QUEUE_GATES))
@@ -205,7 +208,7 @@ def _scheduler(
         metrics=process.metrics,
         strict=options.disable_default_scheduler_config,
     )
-    recording = _recording(cluster, options, conf_file, machine, stack)
+    recording = _recording(cluster, given, conf_file, machine, stack)
     loop = SchedulerLoop(
         cluster if recording is None else recording.observed(cluster),
         options,
@@ -235,27 +238,37 @@ def _each(calls: Iterable[Callable[[Cycle], None]]) -> Callable[[Cycle], None]:
 
 def _recording(
     cluster: KubeCluster,
-    options: SchedulerOptions,
+    given: ProcessOptions,
     conf_file: "ConfFile[Scheduler]",
     machine: Machine,
     stack: ExitStack,
 ) -> "Recording | None":
-    """Begin the record that the options ask for, if any; it ends with the process."""
-    if not options.record:
+    """Begin the record that the options ask for, if any; it ends with the process.
+
+    Kinds that the scheduler does not read have a connection of their own, so that it never waits
+    for one that it may not read.
+    """
+    options, leader = given.scheduler, given.leader
+    if options is None or leader is None or not options.record:
         return None
     from pumice.api.quantity import value  # noqa: PLC0415
+    from pumice.record.observed import BESIDE, unread  # noqa: PLC0415
     from pumice.record.recorder import Limits  # noqa: PLC0415
     from pumice.serve.recording import Recording  # noqa: PLC0415
 
     with value_of("--record-size"):
         limits = Limits(value(options.record_size), options.record_age_s)
     place = options.scheduler_conf or "the built-in configuration"
+    connection = load_connection(leader.kubeconfig or None, leader.master)
+    beside = stack.enter_context(KubeCluster(connection, kinds=BESIDE, timing=machine.timing))
     recording = Recording(
         Path(options.record),
         cluster.now,
         conf=lambda: (conf_file.text, place),
         limits=limits,
         steady=machine.timing.clock,
+        beside=beside,
+        hidden=lambda: unread(beside),
     )
     stack.callback(recording.close)
     settings = {

@@ -17,6 +17,7 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.plugins.extender import UnaskedExtender
 from pumice.scheduler import Observer, Scheduler
+from pumice.sim.cluster_changes import ClusterChanges
 from pumice.sim.direct_cycle import DirectCycle
 from pumice.sim.execution import Execution
 from pumice.sim.job_run import EPOCH, JobRun, Outcome
@@ -79,10 +80,8 @@ class Engine:
         """The least time between two cycles of which the second follows from the first."""
         self._clock = clock
         self._scheduler = scheduler or simulated_scheduler(conf, seed=seed)
-        self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
-        if _promises_more(conf):
-            waits = self._shortcuts.await_events and not _remembers_victims(conf)
-            self._shortcuts = replace(self._shortcuts, evictions=None, await_events=waits)
+        allowed = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
+        self._shortcuts = _lasting(allowed, conf, workload)
         kept = KeptFits(self.sim_cluster.node_states) if self._shortcuts.keep_fits else None
         self._placing = None if kept is None else kept.placing
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
@@ -92,8 +91,13 @@ class Engine:
         self._direct = DirectCycle(self._scheduler, self._shortcuts, kept, self.sim_cluster)
         self.waiting_jobs.job_classes.learn(workload.jobs)
         self._execution = Execution(
-            self.sim_cluster, self.waiting_jobs, evicted, self._direct.may_go_on_unlisted
+            self.sim_cluster,
+            self.waiting_jobs,
+            evicted,
+            self._direct.may_go_on_unlisted,
+            workload.grace,
         )
+        self._changes = ClusterChanges(workload.changes, self.sim_cluster, self._execution)
         self.log, self.cost = self._execution.log, self._execution.cost
         self.runs: list[JobRun] = []
         self._alarm = math.inf
@@ -120,9 +124,11 @@ class Engine:
             progress(self._execution.n_ended)
         self._explain_waiting()
         self.cost.seconds = self._clock() - start
+        end = self.log.end
         return Outcome(
-            self.runs, self.log, self.snapshot, self.log.end, self.cost, tuple(self._failures)
-        )
+            self.runs, self.log, self.snapshot, end, self.cost, tuple(self._failures),
+            self._changes.offered(end),
+        )  # fmt: skip
 
     def step(self) -> bool:
         """Process the next event; False if there is none."""
@@ -152,22 +158,29 @@ class Engine:
     def _next_event_time(self) -> float | None:
         at, jobs = len(self.runs), self.workload.jobs
         arrival = jobs[at].arrival if at < len(jobs) else None
-        end = self._execution.next_end
-        if arrival is None or end is None:
-            return end if arrival is None else arrival
-        return min(arrival, end)
+        execution = self._execution
+        times = (arrival, execution.next_end, execution.next_leave, self._changes.next_at)
+        return min((at for at in times if at is not None), default=None)
 
     def _handle_event(self) -> bool:
-        """Process one arrival, or first some pods of one job that finish; False if there is none.
+        """Process pods of one job that finish, else a change, else an arrival; False if none was.
 
         The end of a pod that was evicted before is no event: else a policy that evicts and places
         again without end would keep itself going.
         """
-        end, now = self._execution.next_end, self._execution.now
+        end, now, change = self._execution.next_end, self._execution.now, self._changes.next_at
+        leaves = self._execution.next_leave
+        if leaves is not None and leaves <= now:
+            self._execution.leave()
+            if self._cycles_since_event < _MAX_CYCLES_SINCE_EVENT:
+                self._plan_cycle()
+            return False
         if end is not None and end <= now:
             if not self._execution.finish():
                 return False
             self.waiting_jobs.has_freed_room = True
+        elif change is not None and change <= now:
+            self._changes.carry_out()
         else:
             self._arrive()
         self.cost.events += 1
@@ -204,7 +217,14 @@ class Engine:
         kind = self.waiting_jobs.job_classes.of(job)
         run = JobRun(number, job, kind, self.sim_cluster.epoch)
         self.runs.append(run)
-        self._execution.arrive(run)
+        if self.workload.changes:
+            self._changes.runs[run.key] = run
+        if any(task.node for task in job.tasks):
+            rows, nodes = self.snapshot.nodes.row_of, [job.tasks[at].node for at, _ in kind.places]
+            placed = {run.pod_key(i): node for i, node in enumerate(nodes) if node in rows}
+            self._execution.arrive_running(run, placed)
+        else:
+            self._execution.arrive(run)
 
     # Decisions
 
@@ -324,6 +344,16 @@ class _Alarm(Observer):
         told = [each for each in ssn.plugins if each.simulator and each.simulator.foretold]
         times = [each.changes_at(ssn) for each in told]
         self.at = min((at for at in times if at is not None), default=math.inf)
+
+
+def _lasting(shortcuts: Shortcuts, conf: SchedulerConf, workload: Workload) -> Shortcuts:
+    """Return the shortcuts that hold under a configuration, for a workload."""
+    if _promises_more(conf):
+        waits = shortcuts.await_events and not _remembers_victims(conf)
+        shortcuts = replace(shortcuts, evictions=None, await_events=waits)
+    if workload.changes or (workload.grace and shortcuts.evicts):
+        return shortcuts.of_changing_clusters()
+    return shortcuts
 
 
 def _promises_more(conf: SchedulerConf) -> bool:

@@ -5,11 +5,15 @@ import math
 from collections.abc import Callable, Mapping
 from itertools import groupby
 
+import msgspec
+
 from pumice.api.decisions import Decisions
+from pumice.api.kinds import DEFAULT_QUEUE
+from pumice.api.objects import PodGroupSpec
 from pumice.api.wording import part_of_its, verb
 from pumice.sim.direct_cycle import DirectDecisions
 from pumice.sim.event_log import NONE, EventKind, EventLog
-from pumice.sim.job_run import JobRun, SimulationCost, State
+from pumice.sim.job_run import DELETED, JobRun, SimulationCost, State
 from pumice.sim.options import Evicted
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.waiting_jobs import WaitingJobs
@@ -24,12 +28,17 @@ class Execution:
         waiting_jobs: WaitingJobs,
         evicted: Evicted,
         may_unlist: Callable[[JobRun], bool],
+        grace: float = 0.0,
     ) -> None:
         self._cluster = cluster
         self._may_unlist = may_unlist
         """Tells whether a job with rows may go on without them."""
         self._waiting_jobs = waiting_jobs
         self._evicted = evicted
+        self._grace = grace
+        """Seconds for which an evicted pod keeps its place."""
+        self._leaving: list[tuple[float, int, JobRun, int]] = []
+        """When evicted pods are gone: time, a number, job and pod."""
         self.log = EventLog()
         self.cost = SimulationCost()
         self.now = 0.0
@@ -47,6 +56,11 @@ class Execution:
         return self._ends[0][0] if self._ends else None
 
     @property
+    def next_leave(self) -> float | None:
+        """When the next evicted pod is gone."""
+        return self._leaving[0][0] if self._leaving else None
+
+    @property
     def has_outdated_phases(self) -> bool:
         """Whether a cycle has to write that jobs run."""
         return bool(self._outdated_phases)
@@ -55,6 +69,59 @@ class Execution:
         """Make a new job wait."""
         self.log.add(self.now, EventKind.ARRIVE, run.number)
         self._waiting_jobs.add(run)
+
+    def arrive_running(self, run: JobRun, nodes: Mapping[str, str]) -> None:
+        """Add a job of which pods run on nodes already."""
+        self.log.add(self.now, EventKind.ARRIVE, run.number)
+        self._waiting_jobs.learn(run.kind)
+        self._cluster.node_states.follow()  # no cycle may have numbered the nodes yet
+        run.phase = "Running"
+        self._cluster.add_job(run)
+        self._bind(nodes, {})
+        self._set_phase(run, "Running")
+
+    # What becomes of jobs besides
+
+    def cancel(self, run: JobRun) -> None:
+        """Delete a job, as its user did."""
+        for task in run.tasks_in(State.RUNNING):
+            run.move(task, State.DONE)
+            self.log.add(self.now, EventKind.FINISH, run.number, task, run.nodes[task])
+            run.nodes[task] = NONE
+        for task in run.tasks_in(State.WAITING):
+            run.move(task, State.LOST)
+            self.log.add(self.now, EventKind.LOSE, run.number, task)
+        if not run.in_tables:
+            self._waiting_jobs.withdraw(run)
+        self._end_job(run)
+        run.reason = DELETED
+
+    def regroup(self, run: JobRun, group: PodGroupSpec) -> None:
+        """Change the pod group of a job: queue, priority or size have changed."""
+        is_fresh = not run.in_tables
+        if is_fresh:
+            self._waiting_jobs.withdraw(run)
+        else:
+            self._waiting_jobs.leave(run)
+        run.spec = msgspec.structs.replace(
+            run.spec,
+            group=group,
+            queue=group.queue or DEFAULT_QUEUE,
+            priority_class=group.priority_class_name,
+            min_member=group.min_member or 0,
+        )
+        classes = self._waiting_jobs.job_classes
+        classes.learn([run.spec])
+        run.kind = classes.of(run.spec)
+        if is_fresh:
+            self._waiting_jobs.add(run)
+        else:
+            self._set_phase(run, run.phase)
+
+    def empty_node(self, node: int) -> None:
+        """Evict the pods of a node (row) that is lost or drained."""
+        for run in self._evict([run.pod_key(i) for run, i in self._cluster.runs_on(node)]):
+            self._set_phase(run, run.phase)
 
     def finish(self) -> bool:
         """End the pods of a job whose time has come; False if they were evicted before."""
@@ -76,6 +143,26 @@ class Execution:
             self._cluster.finish_pods(run, tasks)
         return True
 
+    def leave(self) -> None:
+        """Delete an evicted pod whose time is over; a new one may wait in its place."""
+        _, _, run, task = heapq.heappop(self._leaving)
+        run.leaving.discard(task)
+        self._cluster.delete_pod(run, task)
+        if run.is_over:
+            self._forget(run)
+        elif run.states[task] == State.WAITING:
+            self._make_again(run, task)
+
+    def _make_again(self, run: JobRun, task: int) -> None:
+        run.missing.append(task)
+        if not run.kind.late_pods:
+            self._cluster.create_missing_pods(run, self.now)
+
+    def _forget(self, run: JobRun) -> None:
+        """Delete a job that is over, once all its pods are gone."""
+        if run.in_tables and not run.leaving:
+            self._cluster.delete_job(run)
+
     def _finish_whole(self, run: JobRun, end: float) -> None:
         """End a job all of whose pods end together."""
         self._cluster.unlisted.end(run, run.nodes)
@@ -93,8 +180,7 @@ class Execution:
             lost = f"{part_of_its(n, run.spec.size, 'pod')} {verb(n, 'was', 'were')} lost"
             run.reason = f"{lost} by evictions"
         self.n_ended += 1
-        if run.in_tables:
-            self._cluster.delete_job(run)
+        self._forget(run)
 
     # Decisions
 
@@ -159,6 +245,7 @@ class Execution:
     def _carry_out(self, decisions: Decisions) -> bool:
         """Evict and start pods and write statuses; return whether anything changed."""
         moved = self._evict(decisions.evictions)
+        self.cost.decisions += len(decisions.evictions)
         started = self._bind(decisions.binds, decisions.annotations)
         for run, task, node in self._cluster.nominate(decisions):
             self.log.add(self.now, EventKind.NOMINATE, run.number, task, node)
@@ -243,11 +330,11 @@ class Execution:
             if run.states[task] == State.RUNNING:
                 runs.setdefault(run, []).append(task)
                 self._evict_pod(run, task)
-        self.cost.decisions += len(names)
         for run, tasks in runs.items():
-            if self._evicted == "lose":
+            fate = run.spec.evicted or self._evicted
+            if fate == "lose":
                 self._lose(run, tasks)
-            elif self._evicted == "restart" and run.settled_phase() != "Running":
+            elif fate == "restart" and run.settled_phase() != "Running":
                 for task in run.tasks_in(State.RUNNING):
                     self._evict_pod(run, task)
         return {run: None for run in runs if run.in_tables}
@@ -255,14 +342,19 @@ class Execution:
     def _evict_pod(self, run: JobRun, task: int) -> None:
         """Evict a pod from its node; a new one will wait in its place."""
         run.evictions += 1
+        run.reruns[task] = run.reruns.get(task, 0) + 1
         run.ends[task] = math.inf
         self.log.add(self.now, EventKind.EVICT, run.number, task, run.nodes[task])
         run.nodes[task] = NONE
         run.move(task, State.WAITING)
-        run.missing.append(task)
+        if self._grace:
+            run.leaving.add(task)
+            self._cluster.terminate_pod(run, task, self.now)
+            self._n_ends += 1
+            heapq.heappush(self._leaving, (self.now + self._grace, self._n_ends, run, task))
+            return
         self._cluster.delete_pod(run, task)
-        if not run.kind.late_pods:
-            self._cluster.create_missing_pods(run, self.now)
+        self._make_again(run, task)
 
     def _lose(self, run: JobRun, gone: list[int]) -> None:
         """Forget evicted pods of a job, and those that can no longer start without them."""
@@ -273,7 +365,8 @@ class Execution:
         for task in gone:
             run.move(task, State.LOST)
             self.log.add(self.now, EventKind.LOSE, run.number, task)
-            self._cluster.delete_pod(run, task)
+            if task not in run.leaving:
+                self._cluster.delete_pod(run, task)
         if run.is_over:
             self._end_job(run)
 

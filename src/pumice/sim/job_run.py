@@ -21,6 +21,7 @@ from pumice.api.objects import (
 )
 from pumice.api.times import epoch as seconds_of
 from pumice.api.times import moment_of
+from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.sim.event_log import NONE, EventLog
 from pumice.sim.job_classes import JobClass
@@ -29,6 +30,9 @@ from pumice.sim.workload import JobSpec, TaskSpec
 EPOCH = 1704067200.0
 """Second 0 of a simulation, as the scheduler's clock reads it, unless the trace or the user states
 another: the first of January 2024."""
+
+DELETED = "deleted by its user"
+"""Why a job ended that its user deleted."""
 
 _PENDING = PodStatus(phase="Pending")
 _SUCCEEDED = PodStatus(phase="Succeeded")
@@ -66,11 +70,13 @@ class JobRun:
         "is_unlisted",
         "key",
         "kind",
+        "leaving",
         "missing",
         "nodes",
         "number",
         "phase",
         "reason",
+        "reruns",
         "spec",
         "started",
         "states",
@@ -104,6 +110,10 @@ class JobRun:
         self.ended = nan
         """When its last pod finished or was lost."""
         self.evictions = 0
+        self.reruns: dict[int, int] = {}
+        """How often each pod was evicted, if it was."""
+        self.leaving: set[int] = set()
+        """Evicted pods that keep their place a while."""
         self.hyper_node: str | None = None
         self.reason = ""
         """Why it waited, in the scheduler's last words."""
@@ -114,7 +124,7 @@ class JobRun:
     @property
     def created(self) -> str:
         """When it arrived, as Kubernetes writes times."""
-        return time_text(self._epoch + self.spec.arrival)
+        return time_text(self._epoch + self.spec.arrival - self.spec.age)
 
     @property
     def age(self) -> tuple[float, str]:
@@ -226,7 +236,10 @@ class JobRun:
 
     def seconds(self, number: int) -> float:
         """Return how long a pod runs."""
-        return self.spec.tasks[self.kind.places[number][0]].run_seconds
+        task = self.spec.tasks[self.kind.places[number][0]]
+        if task.reruns and (times := self.reruns.get(number)):
+            return task.reruns[min(times, len(task.reruns)) - 1]
+        return task.run_seconds
 
     def _marks(self, task: TaskSpec) -> dict[str, str]:
         return {GROUP_NAME: self.spec.name, TASK_SPEC: task.role, **task.annotations}
@@ -291,3 +304,5 @@ class Outcome:
     cost: SimulationCost = field(default_factory=SimulationCost)
     failures: tuple[str, ...] = ()
     """Errors of plugins, each once: the figures are then not those of the policy."""
+    offered: Column | None = None
+    """The mean capacity of the cluster (R,), if it changed."""

@@ -35,7 +35,7 @@ class LogColumns:
         self.time, self.kind, self.job = log.time, log.kind, log.job
         self.task, self.node = log.task, log.node
         self.resources = outcome.snapshot.resources.names
-        self.total = outcome.snapshot.total()
+        self.total = outcome.snapshot.total() if outcome.offered is None else outcome.offered
 
     @cached_property
     def queues(self) -> QueueFacts:

@@ -82,7 +82,7 @@ class NodeStates:
         """Note that the tables themselves are about to change on a node."""
         self.moved.append(node)
         self._last_move.pop(node, None)
-        if self._of_node:  # else no cycle has asked for numbers yet
+        if node < len(self._of_node):  # else no cycle has asked for its number yet
             self._of_node[node] = _UNKNOWN
 
     def write_due(self) -> None:

@@ -7,7 +7,7 @@ may be evicted is known before a cycle.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pumice.actions import ACTIONS
 from pumice.framework.dispatch import Enabled
@@ -182,6 +182,17 @@ class Shortcuts:
             and not _offering("compare_queues", tiers)
             and _offering("order_queues", tiers) in ((), _offering("allocatable", tiers)),
             by_share=bool(_offering("order_queues", tiers)),
+        )
+
+    def of_changing_clusters(self) -> "Shortcuts":
+        """Return those that also hold if nodes, queues or jobs change."""
+        return replace(
+            self,
+            leave_jobs_out=False,
+            refusals_last=False,
+            evictions=None,
+            keep_fits=False,
+            starts_alone=False,
         )
 
 

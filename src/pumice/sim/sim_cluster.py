@@ -53,7 +53,7 @@ class SimCluster:
             name for name in (_ROOT, DEFAULT_QUEUE, *queues) if name and name not in known
         )
         things += [open_queue(name) for name in missing]
-        self.ingest.load([_opened(thing) for thing in things])
+        self.ingest.load([opened(thing) for thing in things])
 
     def ledger(self) -> QueueLedger | None:
         """Return what all jobs hold, ask for and reserve; None if some have rows."""
@@ -88,6 +88,11 @@ class SimCluster:
     def owner(self, pod: str) -> tuple[JobRun, int]:
         """Find the job of a pod, and which of its pods it is."""
         return self._owner[pod]
+
+    def runs_on(self, node: int) -> list[tuple[JobRun, int]]:
+        """Find the pods with rows on a node (row)."""
+        found = sorted(self._runs.values())
+        return [(run, task) for run in found for task, on in enumerate(run.nodes) if on == node]
 
     def runs_of(self, jobs: Iterable[str]) -> list[JobRun]:
         """Find those of some jobs that the scheduler knows, oldest first."""
@@ -142,6 +147,15 @@ class SimCluster:
         if self._owner.pop(key, None) is not None:
             self._note_node(key)
             self.ingest.delete(self._pod(key))
+
+    def terminate_pod(self, run: JobRun, task: int, seconds: float) -> None:
+        """Mark a pod as about to go."""
+        pod = self._pod(run.pod_key(task))
+        meta = msgspec.structs.replace(
+            pod.metadata, deletion_timestamp=time_text(self.epoch + seconds)
+        )
+        self._note_node(run.pod_key(task))
+        self.ingest.upsert(msgspec.structs.replace(pod, metadata=meta))
 
     def delete_job(self, run: JobRun) -> None:
         """Forget a job that has rows, and all its pods."""
@@ -217,7 +231,7 @@ def open_queue(name: str) -> Queue:
     )
 
 
-def _opened(thing: KubeObject) -> KubeObject:
+def opened(thing: KubeObject) -> KubeObject:
     """Open a queue without a state, and place it in the tree, as its controller would."""
     if not isinstance(thing, Queue):
         return thing

@@ -233,10 +233,14 @@ class WaitingJobs:
         kind = run.kind
         self._with_new_jobs.add(kind)
         self._waiting.of(kind).fresh.append(run)
+        self.learn(kind)
+        self._hold(run, 1)
+
+    def learn(self, kind: JobClass) -> None:
+        """Note a class of which there are jobs."""
         self._cluster.learn_amounts(kind)
         if self._quiet is not None:
             self._quiet.learn(kind)
-        self._hold(run, 1)
 
     def put_back(self, run: JobRun) -> None:
         """Make a job wait that lost pods: with those of its phase, or apart if it runs."""
@@ -352,16 +356,16 @@ class WaitingJobs:
             self.leave(run)
             self._cluster.unlist_job(run)
         else:
-            self._withdraw(run)
+            self.withdraw(run)
 
     def admit(self, run: JobRun) -> None:
         """Queue a job without rows for nodes: it was admitted without a session."""
-        self._withdraw(run)
+        self.withdraw(run)
         run.phase = "Inqueue"
         self._line_up(run, self._waiting.admitted(run.kind))
 
-    def _withdraw(self, run: JobRun) -> None:
-        """Remove a job that has no rows."""
+    def withdraw(self, run: JobRun) -> None:
+        """Remove a job that waits and has no rows."""
         line = self._line_of.pop(run, None)
         if line is None:
             self._waiting.of(run.kind).fresh.remove(run)

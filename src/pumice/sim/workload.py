@@ -6,6 +6,7 @@ Filled by the readers, read by the engine.  Plain data: nothing here decides or 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace as changed
@@ -29,6 +30,10 @@ class TaskSpec(msgspec.Struct, frozen=True, gc=False):
     """The name of a single pod that has one of its own."""
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
+    reruns: tuple[float, ...] = ()
+    """How long a pod runs after each eviction, the last of them from then on; none: as before."""
+    node: str = ""
+    """Where a single pod runs when its job arrives, if it does."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, gc=False):
@@ -49,6 +54,10 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False):
     """Whether its pods are created only once its group is admitted, as for Volcano's own jobs."""
     user: str = ""
     """Who submitted it, if the trace states that."""
+    age: float = 0.0
+    """Seconds for which it existed before it arrives."""
+    evicted: Literal["requeue", "restart", "lose"] | None = None
+    """The fate of its evicted pods, if that is known of it; as ``Evicted`` of the options."""
 
     @property
     def key(self) -> str:
@@ -93,6 +102,18 @@ class NodeHint:
     """None: as many as the load needs."""
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterChange:
+    """An object of the cluster that comes, changes or goes at some second."""
+
+    at: float
+    thing: KubeObject
+    """As it is from then on; a pod group is that of a job, and goes if its user deletes it."""
+    is_gone: bool = False
+    empties: bool = False
+    """Whether the pods of a node are evicted."""
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Workload:
     """Jobs in the order of their arrival, the first at second 0."""
@@ -107,6 +128,10 @@ class Workload:
     """When the first job arrived, in seconds since 1970, if the trace states it."""
     notes: tuple[str, ...] = ()
     """What the reader left out or assumed, in words."""
+    changes: tuple[ClusterChange, ...] = ()
+    """What happens to the cluster meanwhile, in order."""
+    grace: float = 0.0
+    """Seconds for which an evicted pod keeps its place."""
 
     def __repr__(self) -> str:
         """Return one line: a workload may have millions of jobs."""

@@ -21,6 +21,7 @@ SCENARIO: Final = "examples/plugins/gpu_guard.scenario"
 WITHOUT: Final = {
     "demo": "tells a story",
     "record": "runs until it is stopped",
+    "schema": "prints JSON",
     "serve all": "runs until it is stopped",
     "serve controllers": "runs until it is stopped",
     "serve scheduler": "runs until it is stopped",

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from pumice.api.conditions import conditions
 from pumice.clock import Deadline
 from pumice.diagnosis.settings import nodes_from_text, use_conf
-from pumice.diagnosis.signoff import SignOff, conditions
+from pumice.diagnosis.signoff import FIGURES, SignOff
 from pumice.diagnosis.whatif import Question, what_if
 from pumice.errors import InputError
 from pumice.testing import node, priority_class, queue
@@ -163,12 +164,15 @@ def test_what_could_not_be_played_in_time_is_not_known(world: Any, job: Any) -> 
         ("settles>10m", ""),
         ("settles>1s", "settles>1s: 32 s, before 1 s"),
         ("wait.max>1.2x", ""),
+        ("wait.max > 1.2 * old", ""),
+        ("evictions > old", "evictions > old: 2, before 0"),
         ("jobs-failed, queues-below-due, jobs-lost", ""),
     ],
 )
 def test_a_condition_compares_a_figure(world: Any, job: Any, text: str, breached: str) -> None:
     found = signed(full(world, job), use_conf(PREEMPTING, "new.conf"))
-    breaches = [breach for each in conditions(text) if (breach := each.breach(found))]
+    sides = found.figures()
+    breaches = [each.words(*sides) for each in conditions(text, FIGURES) if each.is_met(*sides)]
     assert breaches == [breached] * bool(breached)
 
 
@@ -184,4 +188,4 @@ def test_a_condition_compares_a_figure(world: Any, job: Any, text: str, breached
 )
 def test_a_condition_that_makes_no_sense_is_refused(text: str, hint: str) -> None:
     with pytest.raises(InputError, match=hint):
-        conditions(f"gangs-broken, {text}")
+        conditions(f"gangs-broken, {text}", FIGURES)

@@ -26,9 +26,12 @@ def test_a_table_without_rows_keeps_its_columns() -> None:
 
 
 def test_data_libraries_take_a_table_over() -> None:
+    import polars as pl  # noqa: PLC0415
+
     assert TABLE.to_arrow().column_names == ["job", "wait"]
     assert TABLE.to_pandas()["wait"].sum() == 1.5
     assert TABLE.to_polars()["job"].to_list() == ["a", "b"]
+    assert pl.DataFrame(TABLE).equals(TABLE.to_polars())
 
 
 def test_a_table_is_saved_as_csv_and_as_parquet(tmp_path: Path) -> None:

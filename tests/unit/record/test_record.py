@@ -313,3 +313,26 @@ def test_a_piece_that_unpacks_without_end_is_refused(tmp_path: Path) -> None:
     history = History(tmp_path)
     assert history.at().objects == {}
     assert "a piece of more than 64 MiB" in history.problems[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"put": {}},
+        {"put": {"apiVersion": "v1", "kind": "Pod", "metadata": 5}},
+        {"put": {"apiVersion": "v1", "kind": 5, "metadata": {"name": "a"}}},
+        {"of": ["Pod", "d", "p"], "patch": {"metadata": 5}},
+        {"of": ["Pod", "d", "p"], "patch": {"metadata": {"name": "q"}}},
+    ],
+)
+def test_what_is_no_object_is_left_out_and_named(tmp_path: Path, line: dict[str, Any]) -> None:
+    path = tmp_path / "00000001.jsonl.gz"
+    head = Head(format="pumice-record", version=1, segment=1, run="x", at=START)
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d"}}
+    known = line_of(Entry(at=START, put=manifest))
+    odd = json.dumps({"at": START, **line}).encode()
+    path.write_bytes(piece_of(head, [line_of(Entry(at=START, checkpoint=0)), known, odd]))
+    history = History(tmp_path)
+    assert list(history.at().objects.values()) == [manifest]
+    assert history.problems
+    assert str(path) in history.problems[0]

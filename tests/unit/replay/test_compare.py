@@ -2,17 +2,18 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
 
 import pumice
-from pumice.api.conf import parse_conf
+from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.cli.main import main
 from pumice.record.history import History
-from pumice.replay.compare import compare
+from pumice.replay.compare import Comparison, play
 from pumice.replay.recorded_workload import recorded_workload
-from tests.unit.replay.test_exact import record_churn
+from tests.unit.replay.test_exact import CONF, record_churn
 
 CALM = """
 actions: enqueue, allocate, backfill
@@ -21,6 +22,10 @@ tiers:
 - plugins: [{name: drf}, {name: predicates}, {name: capacity}, {name: nodeorder}]
 """
 SLOW = CALM.replace("{name: priority}, ", "")
+
+
+def compare(history: History, conf: SchedulerConf, since: float | None = None) -> Comparison:
+    return play(history, conf, since).compared()
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +39,23 @@ def test_the_recorded_configuration_is_reproduced(folder: Path) -> None:
     found = compare(History(folder), parse_conf(CALM))
     assert found.fidelity.jobs > 10
     assert found.fidelity.is_trusted, found.fidelity
-    assert found.wait_difference["mean"] == 0.0
+    assert found.fidelity.near == found.fidelity.jobs
+    assert (found.wait.mean, found.is_clear) == (0.0, False)
     assert (found.earlier, found.later) == (0, 0)
+
+
+def test_nodes_that_change_and_evictions_are_reproduced(tmp_path: Path) -> None:
+    record_churn(tmp_path / "record", 1, 1.5)
+    history = History(tmp_path / "record")
+    found = compare(history, parse_conf(CONF)).fidelity
+    assert found.near == found.jobs > 40
+    assert found.bound_s < 10
+    assert found.pods == found.like_nodes > found.same_nodes > 0
+    assert found.evictions == found.simulated_evictions > 1
+    assert found.same_evictions >= found.evictions - 2
+    later = compare(history, parse_conf(CONF), since=history.start + 2700).fidelity
+    assert later.is_trusted
+    assert 0 < later.jobs < found.jobs
 
 
 def test_run_times_are_those_of_the_record(folder: Path) -> None:
@@ -58,6 +78,8 @@ def test_the_command_reports_fidelity_first(folder: Path, tmp_path: Path) -> Non
     )
     assert data["fidelity"]["jobs"] == data["fidelity"]["near"] or data["fidelity"]["near"] > 0
     assert data["old"]["jobs"] == data["new"]["jobs"]
+    assert {each["name"] for each in data["queues"]} == {"a", "b"}
+    assert data["trusted"] is True
 
 
 def test_the_library_opens_moments_and_replays(folder: Path) -> None:
@@ -68,3 +90,27 @@ def test_the_library_opens_moments_and_replays(folder: Path) -> None:
     assert history.compare(CALM).fidelity.is_trusted
     assert history.problems == []
     assert repr(history).endswith("from 2026-01-01T00:00:00Z>")
+
+
+def test_a_canary_judges_by_conditions(folder: Path, tmp_path: Path) -> None:
+    conf = tmp_path / "new.conf"
+    conf.write_text(SLOW)
+    words = ["canary", "-f", str(folder), "--conf", str(conf), "--since", "7d"]
+    files = ["--junit", str(tmp_path / "junit.xml"), "--report", str(tmp_path / "page.html")]
+    good = ["--require", "jobs-later <= 1000"]
+    done = CliRunner().invoke(main, [*words, *files, *good, "--require", "wait.mean@a < 0"])
+    assert done.exit_code == 1, done.output
+    assert "wait.mean@a < 0: " in done.stdout
+    cases = ET.fromstring((tmp_path / "junit.xml").read_text()).iter("testcase")  # noqa: S314
+    assert {each.get("name"): each.find("failure") is not None for each in cases} == {
+        "new.conf [fidelity]": False,
+        "new.conf [jobs-later <= 1000]": False,
+        "new.conf [wait.mean@a < 0]": True,
+    }
+    page = (tmp_path / "page.html").read_text()
+    assert "new.conf: refused" in page
+    assert "NOT met: wait.mean@a &lt; 0" in page
+    assert CliRunner().invoke(main, [*words, *good]).exit_code == 0
+    wrong = CliRunner().invoke(main, [*words, "--require", "wait.p99@c < 1"])
+    assert wrong.exit_code == 2
+    assert "wait.p99@" in wrong.output

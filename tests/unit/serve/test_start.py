@@ -146,6 +146,9 @@ def test_a_scheduler_binds_and_gives_its_lease_back(kube: Any) -> None:
 def test_a_scheduler_records_what_it_sees_and_decides(kube: Any, tmp_path: Path) -> None:
     for thing in (node("n", cpu=4, memory="8Gi"), pod_group("a"), pod("a-0", group="a", cpu=1)):
         kube.stored.create(thing)
+    kube.stored.create(
+        {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "own"}}
+    )
     stop_when(
         kube.stored, lambda kind, found: kind == "Pod" and (found.get("spec") or {}).get("nodeName")
     )
@@ -156,6 +159,7 @@ def test_a_scheduler_records_what_it_sees_and_decides(kube: Any, tmp_path: Path)
     assert {"default/a-0": "n"} in binds
     last = history.at()
     assert ("Pod", "default", "a-0") in last.objects
+    assert ("Job.batch.volcano.sh", "default", "own") in last.objects
     assert (last.settings["names"], last.settings["assume"]) == (["volcano"], True)
     assert last.conf is not None
     assert last.conf.source == "the built-in configuration"

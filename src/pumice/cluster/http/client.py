@@ -74,8 +74,7 @@ class Stream:
         Raises:
             UnavailableError: the end was lost, or nothing arrived for too long.
         """
-        left_s = self._until - asyncio.get_running_loop().time()
-        return await self._connection.read(min(self._silence_s, left_s))
+        return await self._connection.read(self._silence_s, self._until)
 
 
 class HttpClient:

@@ -88,8 +88,11 @@ class HttpConnection(asyncio.Protocol):
         await self._news(until)
         return cast("ResponseHead", parser.head)
 
-    async def read(self, timeout_s: float) -> bytes:
+    async def read(self, silence_s: float, until: float) -> bytes:
         """Return the received bytes of a stream, waiting if needed; nothing at its end.
+
+        Pieces too small to be content end a silence, but do not move ``until``, a time of the
+        event loop.
 
         Raises:
             UnavailableError: the end was lost, or nothing arrived in time.
@@ -98,7 +101,7 @@ class HttpConnection(asyncio.Protocol):
         parser = self._parser
         while parser is not None and not parser.complete and not parser.ready:
             self._resume()
-            await self._news(asyncio.get_running_loop().time() + timeout_s)
+            await self._news(min(asyncio.get_running_loop().time() + silence_s, until))
         if parser is None:
             return b""
         content = parser.take()

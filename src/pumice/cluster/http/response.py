@@ -35,11 +35,11 @@ class ResponseHead(msgspec.Struct, frozen=True):
 class ResponseParser:
     """Reads the bytes of one response and returns its content, decoded."""
 
-    __slots__ = ("_buffer", "_left", "_pieces", "_size", "_taken", "complete", "head")
+    __slots__ = ("_buffer", "_content", "_left", "_size", "_taken", "complete", "head")
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._pieces: list[bytes] = []
+        self._content = bytearray()  # not a list: a server may send two bytes at a time
         self._left: int | None = None
         self._size = 0
         self._taken = 0
@@ -92,8 +92,8 @@ class ResponseParser:
     def take(self) -> bytes:
         """Return the content decoded since the last call."""
         self._taken = self._size
-        content = b"".join(self._pieces)
-        self._pieces.clear()
+        content = bytes(self._content)
+        self._content.clear()
         return content
 
     def _read_whole(self, data: bytes) -> bool:
@@ -127,7 +127,7 @@ class ResponseParser:
             if self._left < 0:
                 raise ValueError("more bytes arrived than announced")
             self.complete = self._left == 0
-        self._add(bytes(self._buffer))
+        self._add(self._buffer)
         self._buffer.clear()
 
     def _read_chunks(self) -> None:
@@ -142,7 +142,7 @@ class ResponseParser:
                 break
             if buffer[stop : stop + 2] != b"\r\n":
                 raise ValueError("a chunk longer than announced")
-            self._add(bytes(buffer[end + 2 : stop]))
+            self._add(buffer[end + 2 : stop])
             start = stop + 2
             if stop == end + 2:  # the last one is empty
                 self.complete, self._left = True, 0
@@ -154,10 +154,9 @@ class ResponseParser:
         if self.complete and buffer:
             raise ValueError("more bytes arrived than announced")
 
-    def _add(self, piece: bytes) -> None:
-        if piece:
-            self._pieces.append(piece)
-            self._size += len(piece)
+    def _add(self, piece: bytes | bytearray) -> None:
+        self._content += piece
+        self._size += len(piece)
 
 
 def read_head(text: bytes) -> ResponseHead:

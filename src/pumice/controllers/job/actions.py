@@ -252,11 +252,13 @@ def _plugin_objects(
 
 
 def _kept(state: JobState, owned: Owned) -> list[Effect]:
-    """Make an object that is missing, and rewrite one that is out of step."""
+    """Make an object that is missing, and rewrite one of ours that is out of step."""
     found = state.view.get(owned.kind, state.namespace, owned.name)
     if found is None:
         return [Create(owned.build())]
-    if owned.rewritten and found.get("data") != (data := owned.build()["data"]):
+    if not (owned.rewritten and _is_ours(found, state)):
+        return []  # whoever may create jobs need not have the right to change other objects
+    if found.get("data") != (data := owned.build()["data"]):
         return [Update({**found, "data": data})]
     return []
 

@@ -230,6 +230,7 @@ def render(
     charts: dict[str, Any] | None = None,
     title: str = "",
     introduction: str = "",
+    heading: str = "The story",
     chapters: Iterable[Any] = (),
 ) -> str:
     """Make the page.
@@ -241,6 +242,7 @@ def render(
         charts: The data of the charts, if somebody has gathered it before.
         title: Of the page; otherwise it names the trace.
         introduction: The first sentence; otherwise it describes the simulation.
+        heading: Of the first parts.
         chapters: The first parts: each with a title, a text and lines.
     """
     data = charts or chart_data(measured)
@@ -249,6 +251,7 @@ def render(
     return _ENVIRONMENT.from_string(_file("report.html")).render(
         title=title or f"Simulation of {summary['trace']['name']}",
         introduction=introduction or _introduction(summary),
+        heading=heading,
         chapters=list(chapters),
         files=list(files),
         notes=summary["trace"]["notes"],

@@ -97,6 +97,20 @@ async def test_a_stream_that_falls_silent_or_lasts_too_long_is_given_up(
             await read_all(client, silence_s, longest_s)
 
 
+async def test_a_stream_that_drips_is_given_up_at_its_end() -> None:
+    async def drip(writer: Any) -> None:
+        await saying(CHUNKED, b"fff\r\n")(writer)
+        for _ in range(200):
+            await saying(b"x")(writer)
+            await asyncio.sleep(0.02)
+
+    async with talking(drip) as (client, _):
+        started = asyncio.get_running_loop().time()
+        with pytest.raises(UnavailableError, match="no answer in time"):
+            await read_all(client, silence_s=0.2, longest_s=0.3)
+        assert asyncio.get_running_loop().time() - started < 2
+
+
 async def test_a_stream_whose_end_is_lost_is_an_error_after_what_came() -> None:
     async def cut(writer: Any) -> None:
         await saying(CHUNKED, chunk(b"one"))(writer)

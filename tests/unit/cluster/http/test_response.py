@@ -1,5 +1,7 @@
 """Reading responses: the same in one piece and byte by byte; nothing but a plain one is read."""
 
+import tracemalloc
+
 import pytest
 
 from pumice.cluster.http.response import ResponseHead, ResponseParser, read_head
@@ -19,6 +21,16 @@ def fed(*pieces: bytes) -> ResponseParser:
 
 def bytewise(text: bytes) -> list[bytes]:
     return [text[i : i + 1] for i in range(len(text))]
+
+
+def test_content_in_tiny_chunks_takes_little_more_than_its_size() -> None:
+    tracemalloc.start()
+    try:
+        parser = fed(CHUNKED, b"2\r\nhi\r\n" * 200_000)
+        assert tracemalloc.get_traced_memory()[0] < 4_000_000
+    finally:
+        tracemalloc.stop()
+    assert parser.take() == b"hi" * 200_000
 
 
 @pytest.mark.parametrize(

@@ -262,6 +262,15 @@ def test_objects_of_plugins_are_made_at_the_start_and_kept_in_step() -> None:
     assert list(there("Service")) == []  # only at the start
 
 
+def test_an_object_of_somebody_else_is_not_rewritten() -> None:
+    stage = Stage()
+    metadata = {"name": "j-svc", "namespace": "ns"}
+    theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}
+    stage.cluster.create(theirs)
+    stage.start(job(plugins={"svc": []}))
+    assert stage.cluster.get("ConfigMap", "ns", "j-svc")["data"] == {"a": "b"}
+
+
 def test_a_first_status_shows_what_must_run() -> None:
     stage = Stage()
     stage.play({"apply": [job()]})
