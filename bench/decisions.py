@@ -21,6 +21,7 @@ from bench.clusters import CONFIGURATIONS, Case
 from bench.full_cluster import FullCluster
 from bench.policy_clusters import EVICTING, StillExtender
 from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.api.output_files import write_file
 from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler
 
@@ -122,7 +123,7 @@ def main() -> None:
     found = record_of(args.checkout.resolve(), args.only)
     if args.write:
         lines = [f"{json.dumps(name)}: {json.dumps(line)}" for name, line in found.items()]
-        args.write.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        write_file(args.write, "{\n" + ",\n".join(lines) + "\n}\n")
         return
     wrong = differences(json.loads(args.check.read_text()), found)
     print(*wrong, f"{len(found)} cases, {len(wrong)} decided otherwise", sep="\n")

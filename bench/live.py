@@ -31,6 +31,7 @@ from bench.control_plane import (
     pods_path,
     run,
 )
+from pumice.api.output_files import write_file
 from pumice.testing.builders import pod_group
 from tests.e2e_kube.controlplane.plane import ControlPlane
 
@@ -262,7 +263,7 @@ def main() -> None:
     print(result.table())
     if written:
         shown = {**asdict(result), "rate": result.rate, "ratio": result.ratio}
-        written.write_text(json.dumps(shown, indent=1) + "\n")
+        write_file(written, json.dumps(shown, indent=1) + "\n")
 
 
 if __name__ == "__main__":

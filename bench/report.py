@@ -11,6 +11,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from pumice.api.output_files import write_file
+
 RESULTS = Path("bench/results.json")
 TEMPLATE = Path("bench/performance.template.md")
 PAGE = Path("docs/performance.md")
@@ -104,12 +106,13 @@ def main() -> None:
             f"({len(lacking)} are missing); run python -m bench.run first"
         )
     page = Template(TEMPLATE.read_text())
-    PAGE.write_text(
+    write_file(
+        PAGE,
         page.substitute(
             against=_against(rows),
             policies=_policies(rows),
             growth=_growth(rows),
-        )
+        ),
     )
 
 

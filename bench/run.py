@@ -24,6 +24,7 @@ from bench.report import RESULTS
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import Decisions
 from pumice.api.objects import from_manifest
+from pumice.api.output_files import write_file
 from pumice.api.pods import Pod
 from pumice.cache.ingest import Ingest
 from pumice.core.consistency import check
@@ -218,7 +219,7 @@ def main() -> None:
             flush=True,
         )
     if written:  # a few cases do not replace the results of which the page is made
-        written.write_text(json.dumps([asdict(row) for row in best.values()], indent=1) + "\n")
+        write_file(written, json.dumps([asdict(row) for row in best.values()], indent=1) + "\n")
 
 
 if __name__ == "__main__":

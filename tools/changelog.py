@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
+from pumice.api.output_files import write_file
 from tools.release import ROOT
 
 KINDS: Final[Mapping[str, str]] = {
@@ -83,7 +84,7 @@ def move(root: Path, version: str, day: date) -> int:
         raise ChangelogError(f"{root / 'changelog.d'}: expected at least one fragment, got none")
     texts = [(kind, file.read_text(encoding="utf-8")) for file, kind in found.items()]
     new = f"{_UNRELEASED}\n{section(version, day, texts)}"
-    changelog.write_text(old.replace(_UNRELEASED, new), encoding="utf-8")
+    write_file(changelog, old.replace(_UNRELEASED, new))
     for file in found:
         file.unlink()
     return len(found)

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from pumice.api.output_files import write_file
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 TARGET: Final = ROOT / "src/pumice/apiserver/protobuf_fields.txt"
 GROUPS: Final = {
@@ -117,7 +119,7 @@ def main(arguments: Sequence[str]) -> int:
     for folder, name in GROUPS.items():
         packages[name] = Package(api / folder, name, packages)
     lines = [line for package in packages.values() for line in package.lines()]
-    TARGET.write_text("\n".join(sorted(lines)) + "\n")
+    write_file(TARGET, "\n".join(sorted(lines)) + "\n")
     return 0
 
 

@@ -22,6 +22,7 @@ from typing import Final
 
 import pytest
 
+from pumice.api.output_files import write_file
 from tools.mutations import PACKAGE, ROOT, Mutant
 
 FOLDER: Final = ROOT / "build" / "reach"
@@ -154,7 +155,7 @@ def _save(found: dict[str, tuple[float, list[str]]], kept: Path) -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
     files = {suite.rpartition(":")[0] for suite in numbers}
     sources = {file: _digest(ROOT / file) for file in sorted(files)}
-    kept.write_text(json.dumps([list(numbers), tests, sources]), encoding="utf-8")
+    write_file(kept, json.dumps([list(numbers), tests, sources]))
 
 
 def _digest(file: Path) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from pumice.api.output_files import write_file
 from pumice.cli.serve import shown, written_default
 from pumice.metrics import CATALOGUE
 from pumice.serve.options import FLAGS, Flag
@@ -35,7 +36,7 @@ _UNITS: Final = ("_milli_cpu", "_memory_bytes", "_scalar_resources")
 def main() -> None:
     """Write the pages."""
     for name, text in pages().items():
-        (DOCS / name).write_text(text, encoding="utf-8")
+        write_file(DOCS / name, text)
 
 
 def pages() -> dict[str, str]:

@@ -19,6 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from pumice.api.output_files import write_file
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 SUMS: Final = "SHA256SUMS"
 _PIN: Final = re.compile(r"(?m)^([A-Za-z0-9][\w.-]*)==(\S+?)(?:\s*;[^\\\n]*)?\s*\\?$")
@@ -124,10 +126,10 @@ def release(folder: Path) -> list[Path]:
     files = build(folder, epoch)
     bill = folder / f"{files[0].name.partition('-')[0]}.cdx.json"
     content = json.dumps(bill_of_materials(files, epoch), indent=1, sort_keys=True)
-    bill.write_text(f"{content}\n", encoding="utf-8")
+    write_file(bill, f"{content}\n")
     files.append(bill)
     sums = folder / SUMS
-    sums.write_text("".join(f"{_sum(file)}  {file.name}\n" for file in files), encoding="utf-8")
+    write_file(sums, "".join(f"{_sum(file)}  {file.name}\n" for file in files))
     return [*files, sums]
 
 

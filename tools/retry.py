@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from pumice.api.output_files import write_file
+
 REPORT: Final = Path("build/flaky.txt")
 
 
@@ -32,7 +34,7 @@ def run(arguments: Sequence[str], report: Path = REPORT) -> int:
     flaky = sorted(before - _failed(cache)) if code in (0, 1) else []
     if flaky:
         text = "".join(f"flaky, passed when tried again alone: {name}\n" for name in flaky)
-        report.write_text(text, encoding="utf-8")
+        write_file(report, text)
         sys.stdout.write(f"{text}{len(flaky)} flaky of {len(before)} that failed; see {report}\n")
     return code
 

@@ -15,6 +15,7 @@ from typing import Final
 import click.testing
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from pumice.api.output_files import write_file
 from pumice.cli.demo.living_cluster import LivingCluster
 from pumice.cli.main import main as pumice
 from pumice.dashboard.runs import RunLibrary
@@ -145,7 +146,9 @@ def _write(browser: Browser, name: str, picture: bytes) -> int:
     packed = page.evaluate(_TO_WEBP, [base64.b64encode(picture).decode(), _QUALITY])
     page.close()
     file = IMAGES / f"dashboard-{name}.webp"
-    return file.write_bytes(base64.b64decode(packed))
+    content = base64.b64decode(packed)
+    write_file(file, content)
+    return len(content)
 
 
 def main(names: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ _MODULES = {
     "nodes": "workloads",
     "repeat": "simulations",
     "simulate": "simulations",
+    "tune": "searches",
     "whatif": "clusters",
     "workload": "workloads",
 }

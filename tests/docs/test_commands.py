@@ -24,6 +24,7 @@ RUN_ELSEWHERE = {
     "pumice serve scheduler --scheduler-name=pumice": "tests/e2e_kube/test_migration.py",
     "pumice record": "tests/unit/cli/test_record.py",  # runs until it is stopped
     "pumice replay": "tests/unit/replay/test_exact.py",
+    "pumice tune": "tests/unit/tuning/test_tune.py",
     "pumice canary": "tests/unit/replay/test_compare.py",
     "pumice history": "tests/unit/cli/test_record.py",  # a record of the reader's own
     "pumice run DIR": "tests/unit/cli/test_record.py",
@@ -31,6 +32,9 @@ RUN_ELSEWHERE = {
     "pumice queue list -f DIR": "tests/unit/cli/test_record.py",
     "pumice snapshot show DIR": "tests/unit/cli/test_record.py",
     "pumice snapshot save DIR": "tests/unit/cli/test_record.py",
+    "pumice whatif -f DIR": "tests/unit/cli/test_record.py",
+    "pumice diff old.conf new.conf -f DIR": "tests/unit/cli/test_record.py",
+    "pumice config check new.conf --cluster DIR": "tests/unit/cli/test_record.py",
     "pumice serve scheduler --record": "tests/unit/serve/test_start.py",
     "pumice serve webhooks": "tests/e2e_kube/test_admission.py",
     "pumice job": "tests/unit/cli/test_job.py",  # asks a running cluster

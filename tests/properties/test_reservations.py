@@ -13,6 +13,7 @@ from pumice.api.conf import parse_conf
 from pumice.api.meta import KubeObject
 from pumice.api.objects import PodSpec, from_manifest
 from pumice.api.pods import Toleration
+from pumice.framework.future.demands import Demands
 from pumice.framework.session import PROMISES
 from pumice.framework.session_state import ProcessMemory
 from pumice.scheduler import Scheduler
@@ -105,6 +106,21 @@ def test_the_modes_differ() -> None:
 def test_large_nodes_are_shared_as_processors_are(mode: str) -> None:
     jobs = drawn(3, 40, loose=4)
     found = simulated(rows_of(jobs), pumice.nodes(2, cpu=PROCESSORS // 2), conf(mode))
+    Machine(PROCESSORS, mode).play(jobs)
+    assert found == {job.name: job.start for job in jobs}
+
+
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+@pytest.mark.parametrize("counted", [True, False])
+def test_counting_and_playing_decide_alike(
+    mode: str, counted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where pods differ in what is never scarce."""
+    if not counted:
+        monkeypatch.setattr(Demands, "_is_plain", lambda *_: False)
+    jobs = drawn(5, 30, loose=4)
+    rows = [{**row, "cpu": 1, "memory": f"{1 + at % 3}Gi"} for at, row in enumerate(rows_of(jobs))]
+    found = simulated(rows, pumice.nodes(PROCESSORS, cpu=1, memory="4Gi"), conf(mode))
     Machine(PROCESSORS, mode).play(jobs)
     assert found == {job.name: job.start for job in jobs}
 

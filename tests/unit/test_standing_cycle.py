@@ -192,3 +192,18 @@ def test_refused_jobs_that_should_have_been_tried_are_counted() -> None:
         live.informer.snapshot.other_changes = before  # as if ingest had not said so
         assert len(live.cycle().decisions.binds) == binds
     assert live.scheduler.take_mismatches() == 1
+
+
+def test_heartbeats_of_nodes_change_nothing() -> None:
+    cluster, live = served()
+    seen = []
+    for second in range(3):
+        beat = {
+            "type": "Ready",
+            "status": "True",
+            "lastHeartbeatTime": f"2026-01-15T10:00:0{second}Z",
+        }
+        cluster.patch("Node", "", "n1", {"status": {"conditions": [beat]}}, subresource="status")
+        live.informer.sync()
+        seen.append(live.informer.snapshot.changes)
+    assert seen[0] == seen[1] == seen[2]

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec.structs import replace
+
 from pumice.api.meta import KubeObject
 
 _NUMBER: Final = re.compile(r"([+-]?)0*([0-9]{1,10})")
@@ -38,3 +40,12 @@ def index_of(name: str) -> int:
     job_and_task, _, last = name.rpartition("-")
     is_number = last.isascii() and last.isdigit() and len(last) < 10
     return int(last) if is_number and "-" in job_and_task else -1
+
+
+def is_touch(before: KubeObject, after: KubeObject) -> bool:
+    """Return whether nothing that is read of an object has changed, as with a heartbeat."""
+    return _plain(before) == _plain(after)
+
+
+def _plain(thing: KubeObject) -> KubeObject:
+    return replace(thing, metadata=replace(thing.metadata, resource_version="", generation=None))

@@ -103,6 +103,8 @@ class Ingest:
 
         An object that cannot be applied raises.  Unless ``torn`` is then set, nothing has changed.
         """
+        if isinstance(thing, Node) and self._nodes.is_known(thing):
+            return
         self._snapshot.changes += 1
         if isinstance(thing, Pod):
             if self._counts.later and self._tasks.new_tasks.add_alike((thing,)):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pumice.api.decisions import SCHEDULED
 from pumice.api.groups import PodGroup, PodGroupSpec, Queue
 from pumice.api.times import epoch_or_zero
-from pumice.cache.identity import key_of
+from pumice.cache.identity import is_touch, key_of
 from pumice.cache.requests import learn
 from pumice.core.priorities import Priorities
 from pumice.core.resources import is_coarse, sum_by
@@ -270,12 +270,8 @@ def _status_cells(group: PodGroup) -> tuple[int, int, int, int, bool, bool, floa
 
 def _states_same(known: Queue, queue: Queue) -> bool:
     """Return whether only what a queue holds, by its own status, has changed."""
-    metas = [replace(each.metadata, resource_version="") for each in (known, queue)]
-    return (
-        known.spec == queue.spec
-        and known.status.state == queue.status.state
-        and metas[0] == metas[1]
-    )
+    same_state = known.status.state == queue.status.state
+    return same_state and is_touch(known, replace(queue, status=known.status))
 
 
 def _spec_cells(spec: PodGroupSpec) -> tuple[int, bool, bool]:

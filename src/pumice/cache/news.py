@@ -15,6 +15,7 @@ from pumice.api.groups import PodGroup, Queue
 from pumice.api.kinds import ENDED_PHASES
 from pumice.api.meta import KubeObject, ObjectMeta
 from pumice.api.pods import ContainerStatus, Pod, PodStatus
+from pumice.cache.identity import is_touch
 
 _OWN_MARKS: Final = frozenset((ALLOCATED_HYPER_NODE, WAITING_CAUSE, WAITING_WHY))
 """Annotations that the scheduler itself writes on pod groups."""
@@ -60,9 +61,7 @@ def _may_let_start(before: KubeObject | None, after: KubeObject | None, *, is_ow
         case ResourceClaim(), ResourceClaim():
             return _is_freer(before, after)
         case _:
-            return replace(before, metadata=_plain(before.metadata)) != replace(
-                after, metadata=_plain(after.metadata)
-            )
+            return not is_touch(before, after)
 
 
 def _is_other_pod(before: Pod, after: Pod, *, is_own: bool) -> bool:
@@ -112,7 +111,3 @@ def _has_ended(pod: Pod) -> bool:
 def _foreign_marks(metadata: ObjectMeta) -> tuple[dict[str, str], dict[str, str]]:
     marks = metadata.annotations
     return metadata.labels, {name: marks[name] for name in marks if name not in _OWN_MARKS}
-
-
-def _plain(metadata: ObjectMeta) -> ObjectMeta:
-    return replace(metadata, resource_version="", generation=None)

@@ -8,6 +8,7 @@ import numpy as np
 from pumice.api.annotations import OVERSUBSCRIBED
 from pumice.api.nodes import Node, Taint
 from pumice.api.times import epoch_or_zero
+from pumice.cache.identity import is_touch
 from pumice.cache.requests import learn
 from pumice.cache.task_rows import TaskRows
 from pumice.core.resources import MEMORY, Column
@@ -26,6 +27,13 @@ class NodeRows:
         """Whether new nodes are gathered, to be written together."""
         self._new: list[Node] = []
         """Nodes that have rows, the last ones, but no cells yet."""
+
+    def is_known(self, node: Node) -> bool:
+        """Return whether a node is as it was, as with each of its heartbeats."""
+        nodes = self.snapshot.nodes
+        row = nodes.row_of.get(node.metadata.name)
+        known = None if row is None else nodes.objects[row]
+        return isinstance(known, Node) and is_touch(known, node)
 
     def upsert(self, node: Node) -> None:
         """Add a node or replace it; tasks that waited for it move in."""

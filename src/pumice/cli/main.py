@@ -63,6 +63,7 @@ COMMANDS = {
     "sweep": LazyCommand("sweep:sweep", "Simulate a grid, in one table."),
     "test": LazyCommand("test:test", "Run scenario files and compare expectations."),
     "trace": LazyCommand("trace:trace", "Describe, convert and sample traces."),
+    "tune": LazyCommand("tune:tune", "Search for a better configuration."),
     "ui": LazyCommand("ui:ui", "Serve the dashboard of a cluster, files or a demo."),
     "up": LazyCommand("up:up", "Start a local cluster that kubectl can use."),
     "whatif": LazyCommand("whatif:whatif", "Try a job or a change on a copy."),

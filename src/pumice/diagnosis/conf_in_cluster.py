@@ -125,6 +125,7 @@ def _actions(view: _View) -> Iterator[Problem]:
         hint = view.with_actions(["enqueue", *actions])
         says = "jobs are admitted without limit: overcommit is asked by enqueue, which is missing"
         yield view.odd(says, hint, "actions")
+    yield from _overcommit(view)
     early = [each for each in actions[: actions.index("allocate")] if each in EVICTING_HOOKS]
     if early:
         rest = [each for each in actions if each not in early]
@@ -139,6 +140,27 @@ def _actions(view: _View) -> Iterator[Problem]:
         rest = ["enqueue", *(each for each in actions if each != "enqueue")]
         says = "jobs are admitted after others have taken the room: enqueue is after allocate"
         yield view.odd(says, view.with_actions(rest), "actions")
+
+
+def _overcommit(view: _View) -> Iterator[Problem]:
+    """Find overcommit in a tier after one that admits jobs without asking it."""
+    overcommit = view.named("overcommit")
+    if overcommit is None or "enqueue" not in view.conf.actions:
+        return
+    for number, tier in enumerate(view.conf.tiers, start=1):
+        if overcommit[0] in tier.plugins:
+            return
+        for entry, made in view.limiting:
+            if entry in tier.plugins and made.offers("job_enqueueable"):
+                says = (
+                    f"overcommit has no effect: {entry.name} in tier {number} admits jobs, and a "
+                    "later tier is not asked"
+                )
+                hint = (
+                    f"leave it out, or move it to tier {number} if a full cluster should admit few"
+                )
+                yield view.odd(says, hint, overcommit[0])
+                return
 
 
 # Victims

@@ -91,8 +91,6 @@ class Session(SessionState):
         """Jobs whose condition in this cycle is that they can."""
         self.conditions: dict[int, tuple[str, str, str, str]] = {}
         """Job to a new condition: type, status, reason, message."""
-        self.left_out: Mask = np.zeros_like(self.scheduled)
-        """Jobs that are not tried: what is known of them from the last cycle stands."""
         self.promises: dict[int, Promise] = {}
         """Job to the start that it is promised."""
         self._plugged = plugged

@@ -182,6 +182,8 @@ class SessionState:
         self.queue_gates = gates or QueueGates(snapshot, set(), enabled=False)
         self.considered: Mask | None = None
         """The jobs that actions take (n,), where an answer is about some of them; None: all."""
+        self.left_out: Mask = np.zeros(len(snapshot.jobs.phase), dtype=bool)
+        """Jobs that are not tried: what is known of them from the last cycle stands (n,)."""
         self._seed = seed
         self._placing = placing
 

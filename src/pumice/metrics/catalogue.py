@@ -105,6 +105,12 @@ _SCHEDULER: Final = (
         ("resource",),
     ),
     _own(
+        "gauge",
+        "learned_runs",
+        "Jobs from which run times were learned: ended, and late, longer than was expected",
+        ("outcome",),
+    ),
+    _own(
         "counter",
         "shadow_binds_total",
         "Pods that the running scheduler bound, by what the shadow decided: "

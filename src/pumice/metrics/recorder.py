@@ -228,6 +228,11 @@ class Metrics:
             self._child("pumice_reserved_amount", name).set(amounts.get(name, 0.0))
             self._child("pumice_reserved_idle_amount", name).set(idle.get(name, 0.0))
 
+    def learned(self, ended: int, late: int) -> None:
+        """Set from how many jobs run times were learned, and how many ran longer than expected."""
+        self._child("pumice_learned_runs", "ended").set(ended)
+        self._child("pumice_learned_runs", "late").set(late)
+
     def shadow_bind(self, outcome: str) -> None:
         """Count a pod that the running scheduler bound, by what the shadow decided."""
         self._child("pumice_shadow_binds_total", outcome).inc()

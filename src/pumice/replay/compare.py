@@ -123,7 +123,7 @@ class Played:
     def compared(self) -> Comparison:
         """Compare both, job by job."""
         pair = paired(self.old, self.new)
-        waits = _both_waits(self.old.outcome, self.new.outcome)
+        waits = both_waits(self.old.outcome, self.new.outcome)
         changes = {key: new - old for key, (_, old, new) in waits.items()}
         ordered = sorted(changes.items(), key=lambda each: each[1])
         moved = {"jobs-earlier": float(pair.earlier), "jobs-later": float(pair.later)}
@@ -136,8 +136,8 @@ class Played:
             earlier=pair.earlier,
             later=pair.later,
             same=pair.same,
-            queues=_by(waits, lambda run: run.spec.queue),
-            namespaces=_by(waits, lambda run: run.spec.namespace),
+            queues=by_group(waits, lambda run: run.spec.queue),
+            namespaces=by_group(waits, lambda run: run.spec.namespace),
             winners={key: seconds for key, seconds in ordered[:_NAMED] if seconds < 0},
             losers={key: seconds for key, seconds in ordered[::-1][:_NAMED] if seconds > 0},
         )
@@ -197,7 +197,8 @@ def _waits(outcome: Outcome) -> dict[str, float]:
     }
 
 
-def _both_waits(before: Outcome, after: Outcome) -> dict[str, tuple[JobRun, float, float]]:
+def both_waits(before: Outcome, after: Outcome) -> dict[str, tuple[JobRun, float, float]]:
+    """Return the jobs that start under both, with the seconds that they wait."""
     old, new = _waits(before), _waits(after)
     return {
         run.key: (run, old[run.key], new[run.key])
@@ -206,7 +207,7 @@ def _both_waits(before: Outcome, after: Outcome) -> dict[str, tuple[JobRun, floa
     }
 
 
-def _by(
+def by_group(
     waits: Mapping[str, tuple[JobRun, float, float]], name: Callable[[JobRun], str]
 ) -> list[GroupChange]:
     """Sum up by a name of jobs; those that lose most come first."""

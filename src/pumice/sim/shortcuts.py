@@ -126,6 +126,8 @@ class Shortcuts:
     """Whether no cycle is needed as long as nothing happens."""
     refusals_last: bool
     """Whether a job that a cycle refused is refused until something is released."""
+    settles: bool
+    """Whether a cycle right after another one, with no event between, decides nothing."""
     evicts: bool
     alarms: bool = False
     """Whether plugins state when time alone changes their decision."""
@@ -169,6 +171,7 @@ class Shortcuts:
             leave_jobs_out=not all_jobs,
             await_events=not timed,
             refusals_last=lasts and not evicts,
+            settles=not (timed or evicts or any(each.forgets for each in assumed)),
             evicts=evicts,
             alarms=any(each.foretold for each in assumed),
             count_time=any(each.counts_time for each in assumed),

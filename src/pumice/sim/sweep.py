@@ -70,6 +70,8 @@ class Figures:
     """Part of the nodes' capacity in use, by resource, over the makespan."""
     evictions: int
     fairness: float | None
+    by_name: Mapping[str, float] = field(default_factory=dict)
+    """More of them, for a search that names its objectives."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -271,7 +271,7 @@ class WaitingJobs:
     @property
     def is_settled(self) -> bool:
         """Whether another cycle would find nothing to do: no waiting job might succeed."""
-        steady = self._shortcuts.refusals_last and not self._with_new_jobs
+        steady = self._shortcuts.settles and not self._with_new_jobs
         return steady and self._waiting.are_steady
 
     def plan(self) -> bool:

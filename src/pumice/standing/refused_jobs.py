@@ -133,9 +133,11 @@ class RefusedJobs:
 
         With ``try_all``, and once a minute, they are tried all the same, and compared.
         """
+        self._groups, self._has_moved, self._is_check = [], False, False
+        if ssn.records.watched:  # all are tried, and what is known stays known
+            return
         touched, ssn.snapshot.touched_jobs = ssn.snapshot.touched_jobs, set()
         last, self._last = self._last, None
-        self._groups, self._has_moved, self._is_check = [], False, False
         if last is None or NOWHERE in touched or not _is_valid(last, ssn):
             self._checked_at = ssn.now
             return
@@ -236,7 +238,6 @@ class RefusedJobs:
 
     def hold(self, ssn: Session) -> bool:
         """Return whether all that were left out are refused once all actions are over."""
-        ssn.considered = None if self._groups else ssn.considered
         holds = self._follow(ssn)
         if self._is_check:
             if holds:
@@ -244,6 +245,8 @@ class RefusedJobs:
             self._groups = []
             return True
         ssn.left_out[[group.first for group in self._groups if group.tried]] = False
+        if self._groups:
+            ssn.considered = ~ssn.left_out
         return holds
 
     def _compare(self, ssn: Session, is_right: Callable[[Session, int, _Group], bool]) -> None:
@@ -407,7 +410,6 @@ def _is_valid(last: _Last, ssn: Session) -> bool:
         last.snapshot is ssn.snapshot
         and last.size == _size(ssn)
         and ssn.considered is None
-        and not ssn.records.watched
         and _KNOWN.issuperset(ssn.actions)
         and not any(map(ssn.hooks.tiers, _BY_PLACE))
     )

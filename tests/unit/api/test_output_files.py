@@ -3,6 +3,7 @@
 import ast
 import errno
 import os
+import re
 import resource
 import shutil
 import stat
@@ -319,3 +320,16 @@ def test_nothing_else_opens_a_file_for_writing() -> None:
     assert found - known == set()
     main = (SOURCES / "cli/main.py").read_text(encoding="utf-8")
     assert main.count("os.open(") == main.count("os.open(os.devnull") == 1
+
+
+INPUTS: Final = {"commands.py", "full_cluster.py", "questions.py", "signoff.py", "mutant_trials.py"}
+"""These write what a program reads next, into folders that are gone at the end."""
+
+
+@pytest.mark.parametrize("folder", ["bench", "tools"])
+def test_results_of_benchmarks_and_tools_are_written_whole(folder: str) -> None:
+    files = [file for file in (SOURCES.parents[1] / folder).glob("*.py") if file.name not in INPUTS]
+    texts = {file.name: file.read_text(encoding="utf-8") for file in files}
+    assert [
+        name for name, text in texts.items() if re.search(r"\.write_(text|bytes)\(", text)
+    ] == []

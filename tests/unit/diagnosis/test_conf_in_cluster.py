@@ -22,8 +22,8 @@ tiers:
   - name: capacity
     enableHierarchy: true
   - name: conformance
-- plugins:
   - name: overcommit
+- plugins:
   - name: predicates
   - name: nodeorder
   - name: binpack
@@ -79,6 +79,12 @@ LIST = "enqueue, allocate, preempt, reclaim, backfill"
     [
         (LIST, "enqueue, preempt, reclaim", "no pod is bound", '"enqueue, allocate, preempt'),
         (LIST, LIST.removeprefix("enqueue, "), "admitted without limit", f'"{LIST}"'),
+        (
+            "  - name: overcommit\n- plugins:\n",
+            "- plugins:\n  - name: overcommit\n",
+            "overcommit has no effect: capacity in tier 1 admits jobs",
+            "leave it out, or move it to tier 1",
+        ),
         (LIST, "enqueue, reclaim, allocate, preempt", "promises are lost", '"enqueue, allocate'),
         (LIST, "allocate, enqueue, preempt, reclaim", "after others have", '"enqueue, alloc'),
         ("  - name: conformance\n", "", "critical pods (kube-system", "- name: conformance"),

@@ -110,6 +110,7 @@ def test_plugins_that_do_not_change_their_minds_let_jobs_be_left_out() -> None:
         leave_jobs_out=True,
         await_events=True,
         refusals_last=True,
+        settles=True,
         evicts=False,
         keep_fits=True,
         knows_order=True,

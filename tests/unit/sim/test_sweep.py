@@ -153,7 +153,9 @@ def test_a_dask_address_where_nobody_listens_is_an_error_that_names_it() -> None
 def outcome(*jobs: Any) -> Any:
     workload = Workload(name="tiny", format="test", jobs=in_order(jobs))
     conf = parse_conf(CONF)
-    every_job = Shortcuts(leave_jobs_out=False, await_events=True, refusals_last=True, evicts=False)
+    every_job = Shortcuts(
+        leave_jobs_out=False, await_events=True, refusals_last=True, settles=True, evicts=False
+    )
     return Engine(workload, [from_manifest(NODE)], conf, shortcuts=every_job).run()
 
 

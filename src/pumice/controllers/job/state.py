@@ -89,6 +89,13 @@ class JobState(msgspec.Struct, frozen=True):
     podgroup: Manifest | None
     pods: dict[str, dict[str, Manifest]] = msgspec.field(default_factory=dict)
     """Task to pod name to pod; the task is the one named by the pod itself."""
+    by_name: dict[str, Manifest] = msgspec.field(default_factory=dict)
+    """The tasks; each is looked up for all that depend on it."""
+
+    def __post_init__(self) -> None:
+        """Note the tasks; the first of a name counts."""
+        for task in reversed((self.job.get("spec") or {}).get("tasks") or []):
+            self.by_name[str(task.get("name"))] = task
 
     @classmethod
     def read(cls, job: Manifest, view: View) -> "JobState":
@@ -177,7 +184,7 @@ class JobState(msgspec.Struct, frozen=True):
 
     def task(self, name: str) -> Manifest | None:
         """Return a task by its name."""
-        return next((task for task in self.tasks if task.get("name") == name), None)
+        return self.by_name.get(name)
 
     def all_pods(self) -> Iterator[Manifest]:
         """Yield the pods of all tasks, in the order of their names."""

@@ -79,7 +79,7 @@ class Candidates:
         """Requests of distinct shapes, to which ``_shape`` points (R, s)."""
         self._starts = np.searchsorted(self.node, np.arange(state.snapshot.nodes.n + 1))
         self._scopes: dict[Hashable, Scope] = {}
-        self._patience = _PATIENCE
+        self._patience = 0 if state.left_out.any() else _PATIENCE  # others found nobody before
 
     def of_queue(self, queue: int, *, best_effort_only: bool) -> Scope:
         """Return the candidates of one queue."""
@@ -187,7 +187,7 @@ class Candidates:
         """Return nodes in order, after the first few without those that have no victims."""
 
         def sieve() -> Mask:
-            found = self._with_victims(scope, task)
+            found = self._with_victims(scope, task) & nodes
             self._patience = _PATIENCE if np.count_nonzero(found) > _PATIENCE else 0
             return found
 

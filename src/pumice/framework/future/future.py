@@ -9,20 +9,16 @@ import math
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 
-from pumice.core.resources import PODS, IndexArray, Mask
+from pumice.core.resources import IndexArray
 from pumice.core.status import Status
-from pumice.core.views import Task
-from pumice.framework.fits import Fit
-from pumice.framework.future.promises import Demand, Promise
-from pumice.framework.future.room import Room
-from pumice.framework.future.run_ends import RunEnds, RunTimes, snapped
+from pumice.framework.future.demands import Demands
+from pumice.framework.future.promises import Demand, Promise, Promises
+from pumice.framework.future.room import Room, RunEnds, RunTimes, Window, snapped
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Records
-from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
@@ -139,22 +135,31 @@ class Future:
         self.kept: Places = {}
         """Where promised jobs were in the latest course of events in which all found places."""
         self._known: tuple[int, RunEnds, Room] | None = None
-        self._demands: dict[int, Demand] = {}
-        self._kinds: dict[Hashable, Demand] = {}
-        """What one pod of each kind takes."""
+        self._kept_room: tuple[int, RunEnds, Room] | None = None
+        self._demands = Demands(state)
+        self._windows: dict[Hashable, Window | None] = {}
+        """Room for pods of each kind beside promises, as of a stamp."""
+        self._stamp = (0, 0)
+        self._seconds: dict[int, float] = {}
 
     def seconds(self, jobs: IndexArray) -> list[float]:
         """Return how long jobs (rows) run at most."""
         found = RunTimes.of(self._state.snapshot).longest(jobs, self.unknown_s)
         return found.tolist()
 
+    def longest(self, job: int) -> float:
+        """Return how long a job (row) runs at most."""
+        if job not in self._seconds:
+            (self._seconds[job],) = self.seconds(np.array([job]))
+        return self._seconds[job]
+
     def promise(self, job: int, others: Sequence[Promise], *, later: bool = False) -> Promise:
         """Return the earliest start of a job beside all others; infinite if it has none.
 
         ``later``: it was tried now, and found no place.
         """
-        demand, (seconds,) = self.demand(job), self.seconds(np.array([job]))
-        key, room = self._state.snapshot.jobs.keys[job], self._room()
+        demand, seconds = self.demand(job), self.longest(job)
+        key, room = self._state.snapshot.jobs.keys[job], self._settled_room()
         start = room.earliest(demand, seconds, others, self.now)
         if later and start <= self.now:
             start = room.earliest(demand, seconds, others, room.next_after(self.now, others))
@@ -225,64 +230,57 @@ class Future:
         nominate(self._state, self.kept.get(job, {}))
 
     def _ends(self) -> RunEnds:
-        self._room()
-        assert self._known is not None  # noqa: S101
-        return self._known[1]
+        return self._now()[1]
 
     def _room(self) -> Room:
+        return self._now()[2]
+
+    def _now(self) -> tuple[int, RunEnds, Room]:
+        """Return the state as it stands, with places that may be rolled back."""
         moved = len(self._state.journal.moved)
         if self._known is None or self._known[0] != moved:
-            ends = RunEnds(self._state.snapshot, self.now, self.unknown_s)
-            self._known = moved, ends, Room(self._state.snapshot, ends)
-        return self._known[2]
+            self._known = moved, *self._made()
+        return self._known
+
+    def _settled_room(self) -> Room:
+        """Return the room beside what is kept; asked while nothing is being tried."""
+        mark = self._state.journal.mark()
+        if self._kept_room is None or self._kept_room[0] != mark:
+            self._kept_room = mark, *self._made()
+        self._known = len(self._state.journal.moved), *self._kept_room[1:]
+        return self._kept_room[2]
+
+    def _made(self) -> tuple[RunEnds, Room]:
+        ends = RunEnds(self._state.snapshot, self.now, self.unknown_s)
+        return ends, Room(self._state.snapshot, ends)
 
     def _is_certain(self, promises: Sequence[Promise]) -> bool:
         """Return whether counting alone shows that promises can be kept."""
         kinds = {each.demand.kind for each in promises}
         return len(kinds) < 2 and all(p.demand.plain for p in promises) and self._ends().is_settled
 
-    # What jobs take to start
-
     def demand(self, job: int) -> Demand:
-        """Return the least that a job takes to start."""
-        found = self._demands.get(job)
-        if found is None:
-            found = self._demands[job] = self._demand(job)
-        return found
+        """Return the least that a job takes to start; asked first while its tasks wait."""
+        return self._demands.of(job)
 
-    def _demand(self, job: int) -> Demand:
-        state, view = self._state, self._state.job(job)
-        snapshot = state.snapshot
-        rows = state.tasks_to_allocate(job)
-        found = view.ready + view.waiting + view.pending_best_effort
-        n = min(max(view.min_member - found, 1), len(rows))
-        kinds = set(snapshot.tasks.shape[rows].tolist())
-        if len(kinds) > 1 or state.placing.varying:
-            kinds = {state.placing.class_key(Task(snapshot, row)) for row in rows}
-        if len(kinds) != 1:
-            amounts = snapshot.sum_requests(rows if n == len(rows) else [])
-            return Demand(None, 1, amounts, None, plain=False)
-        task, kind = Task(snapshot, rows[0]), kinds.pop()
-        if kind not in self._kinds:
-            allowed = _allowed(state.placing.fit(task))
-            self._kinds[kind] = Demand(kind, 1, task.request[:, 0], allowed, self._is_plain(task))
-        one = self._kinds[kind]
-        plain = one.plain and not state.topology.needs_search(job)
-        return replace(one, count=n, plain=plain)
+    def delays(self, job: int, others: Promises) -> Promise | None:
+        """Return a promise that a job would delay, by counting alone; None if that is not sure."""
+        demand = self.demand(job)
+        window = self._window(demand, others) if demand.plain else None
+        if window is None:
+            return None
+        at = window.short(demand.count, self.now + self.longest(job))
+        if at is None:
+            return None
+        return next((p for p in others.made if p.start <= at < p.end), others.made[0])
 
-    def _is_plain(self, task: Task) -> bool:
-        """Return whether such tasks go by amounts of nodes alone."""
-        state, nodes = self._state, self._state.snapshot.nodes
-        asked = (Plugin.allocatable, Plugin.overused)
-        if any(state.hooks.bound(hook) for hook in asked) or not state.placing.by_amounts(task):
-            return False
-        wanted = task.request[:, 0] > 0
-        wanted[PODS] = False
-        full = (nodes.allocatable[wanted, : nodes.n] / task.request[wanted]).min(axis=0)
-        return bool((full <= nodes.allocatable[PODS, : nodes.n]).all())
-
-
-def _allowed(fit: Fit) -> Mask | None:
-    """Return the nodes that do not refuse such pods for the whole session."""
-    static = [codes == 0 for codes in fit.static_codes if codes is not None]
-    return np.logical_and.reduce(static) if static else None
+    def _window(self, demand: Demand, others: Promises) -> Window | None:
+        """Return the room beside promises; None if counting is not enough."""
+        stamp = self._state.journal.mark(), others.version
+        if stamp != self._stamp:
+            self._stamp, self._windows = stamp, {}
+        if demand.kind not in self._windows:
+            room = self._settled_room()
+            alone = others.made[0].demand.kind == demand.kind and self._is_certain(others.made)
+            self._windows[demand.kind] = room.window(demand, others.made) if alone else None
+        return self._windows[demand.kind]

@@ -20,7 +20,7 @@ from pumice.api.wording import counted, first_of, span
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, Status
 from pumice.framework.future.promises import Promise
-from pumice.framework.future.run_ends import OVERDUE_S
+from pumice.framework.future.room import OVERDUE_S
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.session import PROMISES, Session
 

@@ -1,15 +1,126 @@
-"""Room over time: what pods leave when they end, less what is promised by then."""
+"""Room over time: when pods that hold nodes end and what they leave, less what is promised."""
 
-from collections.abc import Hashable, Sequence
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import PODS, STEP, Column
+from pumice.api.run_times import run_time
+from pumice.core.resources import PODS, STEP, Column, IndexArray
 from pumice.core.snapshot import Snapshot
+from pumice.core.status import ALLOCATED_CLASS, N_STATUS, Status
+from pumice.core.tables import NOWHERE
 from pumice.framework.future.promises import Demand, Promise
-from pumice.framework.future.run_ends import RunEnds
+
+_KEPT: Final = "run times"
+_HOLDS: Final = np.isin(np.arange(N_STATUS), [int(status) for status in ALLOCATED_CLASS])
+_STIRS: Final = (int(Status.RELEASING), int(Status.PIPELINED))
+OVERDUE_S: Final = 1.0
+"""A pod that has outlived its bound, or is leaving, is expected to end so much later: at the next
+cycle."""
+
+
+def snapped(seconds: Any) -> Any:
+    """Return times to the microsecond, so that sums of equal ones are equal."""
+    return np.round(seconds, 6)
+
+
+class RunTimes:
+    """The longest run times of jobs, read again only where an object was replaced."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._seen: dict[int, tuple[Any, ...]] = {}
+        self._seconds = np.full(0, np.nan)
+        self.learned: Callable[[int], float | None] | None = None
+        """Returns how long jobs (rows) run that state nothing; None: nobody knows."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "RunTimes":
+        """Return those of a snapshot; they outlive a session."""
+        found = snapshot.derived.get(_KEPT)
+        if not isinstance(found, cls):
+            found = snapshot.derived[_KEPT] = cls(snapshot)
+        return found
+
+    def longest(self, jobs: IndexArray, unknown_s: float) -> Column:
+        """Return how long jobs (rows) run at most (n,); ``unknown_s`` where nobody states it."""
+        size = len(self._snapshot.jobs.phase)
+        if len(self._seconds) < size:
+            more = np.full(size - len(self._seconds), np.nan)
+            self._seconds = np.concatenate([self._seconds, more])
+        seen, groups = self._seen, self._snapshot.jobs.groups
+        for row in jobs.tolist():
+            known = seen.get(row)
+            if known is None or known[0] is not groups[row] or known[1] is not self._queue(row):
+                self._read(row)
+        found = self._seconds[jobs]
+        return np.where(np.isnan(found), unknown_s, found)
+
+    def _queue(self, job: int) -> Any:
+        queue = self._snapshot.jobs.queue[job]
+        return None if queue == NOWHERE else self._snapshot.queues.objects[queue]
+
+    def _read(self, job: int) -> None:
+        jobs, tasks = self._snapshot.jobs, self._snapshot.tasks
+        group: Any = jobs.groups[job]
+        queue = self._queue(job)
+        places = [each.metadata.annotations for each in (group, queue) if each is not None]
+        deadline = None
+        if jobs.tasks[job]:
+            first = jobs.tasks[job][0]
+            pod: Any = tasks.pods[first]
+            deadline = self._snapshot.shapes[tasks.shape[first]].spec.active_deadline_seconds
+            if pod is not None:
+                places.insert(0, pod.metadata.annotations)
+            self._seen[job] = group, queue
+        else:
+            self._seen.pop(job, None)  # its pods may state more once they are there
+        seconds = run_time(places, deadline).longest
+        if seconds is None and self.learned is not None and jobs.tasks[job]:
+            seconds = self.learned(job)
+        self._seconds[job] = math.nan if seconds is None else seconds
+
+
+class RunEnds:
+    """The pods that hold nodes at a moment, in the order of their ends."""
+
+    def __init__(self, snapshot: Snapshot, now: float, unknown_s: float) -> None:
+        tasks = snapshot.tasks
+        held = (tasks.node != NOWHERE) & _HOLDS[tasks.status]
+        rows = np.flatnonzero(held)
+        jobs = tasks.job[rows]
+        owned = jobs != NOWHERE
+        seconds = np.full(len(rows), math.inf)
+        owners, which = np.unique(jobs[owned], return_inverse=True)
+        seconds[owned] = RunTimes.of(snapshot).longest(owners, unknown_s)[which]
+        started = tasks.started[rows]
+        begun = np.where(np.isnan(started), now, started)
+        ends = snapped(begun + seconds)
+        ends = np.where((ends > now) | (begun >= now), np.maximum(ends, now), now + OVERDUE_S)
+        known = np.flatnonzero(np.isfinite(ends))
+        order = known[np.argsort(ends[known], kind="stable")]
+        self._snapshot = snapshot
+        self.now = now
+        self.rows: IndexArray = rows[order]
+        self.times: Column = ends[order]
+        """When each ends; those without a known end are not among them."""
+        self.is_settled = not any((tasks.status == each).any() for each in _STIRS)
+        """Whether no pod is leaving and none is promised a place."""
+
+    @cached_property
+    def nodes(self) -> NDArray[np.intp]:
+        """The node of each (n,)."""
+        return self._snapshot.tasks.node[self.rows].astype(np.intp)
+
+    @cached_property
+    def freed(self) -> Column:
+        """The amounts of each (R, n)."""
+        return self._snapshot.requests(self.rows)
 
 
 class Room:
@@ -47,10 +158,18 @@ class Room:
         starts = np.flatnonzero(free_until >= points + seconds)
         return float(points[starts[0]]) if len(starts) else np.inf
 
+    def window(self, demand: Demand, promises: Sequence[Promise]) -> "Window":
+        """Return the room for plain pods from now on, beside promises to pods of their kind."""
+        taken = _Taken(promises)
+        points = self._points(taken, self._ends.now)
+        slots = self._slots_at(demand, points)
+        return Window(points, slots - taken.pods(demand, points), float(slots[0]))
+
     def next_after(self, moment: float, promises: Sequence[Promise]) -> float:
         """Return the next time at which room appears; infinite if none does."""
         points = self._points(_Taken(promises), moment)
-        return float(points[1]) if len(points) > 1 else np.inf
+        later = points[np.searchsorted(points, moment, side="right") :]
+        return float(later[0]) if len(later) else np.inf
 
     def short_for(self, promises: Sequence[Promise]) -> Promise | None:
         """Return the first promise that cannot be kept any more for want of room."""
@@ -75,9 +194,12 @@ class Room:
         return next(active, promises[0])
 
     def _points(self, taken: "_Taken", after: float) -> Column:
-        """Return the times from ``after`` on at which room changes, in order."""
-        times = np.concatenate([[after], self._times, taken.starts, taken.ends])
-        return np.unique(times[(times >= after) & (times < np.inf)])
+        """Return the times from ``after`` on at which room changes, in order; some twice."""
+        more = np.concatenate([[after], taken.starts, taken.ends])
+        more = np.sort(more[(more >= after) & (more < np.inf)])
+        times = self._times[np.searchsorted(self._times, after) :]
+        points: Column = np.insert(times, np.searchsorted(times, more), more)
+        return points
 
     def _slots_at(self, demand: Demand, points: Column) -> Column:
         """Return for how many pods of a kind nodes have room at some times."""
@@ -132,6 +254,26 @@ def _pods(idle: Column, need: Column) -> Column:
     return np.maximum(np.ceil((idle + STEP) / need).min(axis=0) - 1, 0)
 
 
+class Window:
+    """How many pods of a kind may start now and run until some time."""
+
+    def __init__(self, points: Column, left: Column, now: float) -> None:
+        self._points: list[float] = points.tolist()
+        self._least: list[float] = np.minimum.accumulate(left).tolist()
+        self._now = now
+        """How many find room now, promises aside."""
+
+    def short(self, count: int, end: float) -> float | None:
+        """Return when so many would leave others too little; None if they would not.
+
+        Those that find no room now leave others all they have.
+        """
+        least = self._least[max(bisect_left(self._points, end) - 1, 0)]
+        if count <= least or count > self._now or end <= self._points[0]:
+            return None
+        return next(at for at, n in zip(self._points, self._least, strict=True) if n < count)
+
+
 class _Taken:
     """What promises take over time."""
 
@@ -163,3 +305,26 @@ class _Taken:
         np.add.at(steps, np.searchsorted(points, self.starts), each)
         np.subtract.at(steps, np.searchsorted(points, self.ends), each)
         return np.cumsum(steps[:-1])
+
+
+def overdue_pods(snapshot: Snapshot, running: Iterable[int], now: float) -> list[int]:
+    """Return those of the running pods (rows) that have outlived their bound.
+
+    An estimate is no bound: who states only that is not among them.
+    """
+    tasks, jobs, queues = snapshot.tasks, snapshot.jobs, snapshot.queues
+    bounds: dict[int, float | None] = {}
+    late = []
+    for row in running:
+        job = int(tasks.job[row])
+        if job not in bounds:
+            pod: Any = tasks.pods[row]
+            queue = int(jobs.queue[job])
+            objects: list[Any] = [pod, jobs.groups[job]]
+            objects += [] if queue == NOWHERE else [queues.objects[queue]]
+            places = [each.metadata.annotations for each in objects if each is not None]
+            bounds[job] = run_time(places, pod.spec.active_deadline_seconds).bound
+        bound, begun = bounds[job], tasks.started[row]
+        if bound is not None and begun + bound <= now:
+            late.append(row)
+    return late

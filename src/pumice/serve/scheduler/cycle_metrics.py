@@ -20,6 +20,7 @@ from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import Reservations
 from pumice.framework.session import PROMISES, Session
 from pumice.metrics import Metrics
+from pumice.plugins.reservation.run_history import HISTORY
 from pumice.scheduler import Observer
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
 
@@ -127,6 +128,10 @@ class QueueMetrics(Observer):
         rows = [ssn.snapshot.nodes.row_of[name] for name in stated_nodes(ssn)]
         idle = np.minimum(ssn.snapshot.nodes.idle[:, rows].sum(axis=1), taken)
         self._metrics.reserved(len(found), _by_resource(ssn, taken), _by_resource(ssn, idle))
+        history = ssn.memory[PROMISES].get(HISTORY)
+        if history is not None:
+            runs = history.kinds.values()
+            self._metrics.learned(sum(each.n for each in runs), sum(each.late for each in runs))
 
     # Namespaces
 

@@ -1,5 +1,6 @@
 """The life of a job: PodGroup, pods, phases, counts."""
 
+import time
 from typing import Any
 
 import pytest
@@ -269,6 +270,14 @@ def test_an_object_of_somebody_else_is_not_rewritten() -> None:
     stage.cluster.create(theirs)
     stage.start(job(plugins={"svc": []}))
     assert stage.cluster.get("ConfigMap", "ns", "j-svc")["data"] == {"a": "b"}
+
+
+def test_tasks_are_looked_up_at_once_however_many_there_are() -> None:
+    many = [task(f"t{number}", 1) for number in range(15_000)]
+    state = JobState(job(*many), FakeView(), None)
+    started = time.process_time()
+    assert [state.task(one["name"]) for one in many] == many
+    assert time.process_time() - started < 1
 
 
 def test_a_first_status_shows_what_must_run() -> None:

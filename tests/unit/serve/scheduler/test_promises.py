@@ -29,7 +29,7 @@ T0 = 1_767_261_600.0  # 10:00
 class World:
     """A cluster of three nodes under a scheduler that can be started again."""
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self, mode: str, **more: Any) -> None:
         self.mode = mode
         self.clock = VirtualClock(T0)
         self.cluster = EmbeddedCluster(self.clock)
@@ -37,6 +37,7 @@ class World:
         self.cluster.create(priority_class("first", value=9))
         for name in ("n1", "n2", "n3"):
             add_node(self.cluster, name, {"cpu": "1", "memory": "8Gi", "pods": "110"})
+        arguments = {"reservation.mode": mode, **more}
         text = json.dumps(
             {
                 "actions": "enqueue, allocate",
@@ -44,7 +45,7 @@ class World:
                     {
                         "plugins": [
                             {"name": "priority"},
-                            {"name": "reservation", "arguments": {"reservation.mode": mode}},
+                            {"name": "reservation", "arguments": arguments},
                             {"name": "gang"},
                             {"name": "predicates"},
                         ]
@@ -62,7 +63,7 @@ class World:
         self.live = LiveScheduler(self.cluster, scheduler, assume=True, process=process)
 
     def add(self, name: str, pods: int, bound: int, *, first: bool = False) -> None:
-        marks = {"pumice.dev/walltime-seconds": str(bound)}
+        marks = {"pumice.dev/walltime-seconds": str(bound)} if bound else {}
         order = "first" if first else None
         made = pod_group(name, min_member=pods, phase=None, annotations=marks, priority_class=order)
         made["metadata"]["creationTimestamp"] = rfc3339(self.clock.now())
@@ -231,3 +232,33 @@ def test_one_cycle_writes_so_many_at_most(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("text", ["", "[]", '{"start": "soon"}', '{"start": 3}', "\ud800"])
 def test_a_text_that_nobody_can_read_is_no_promise(text: str) -> None:
     assert Reservation.of({RESERVATION: text}) is None
+
+
+def test_run_times_are_learned_from_equal_jobs_and_remembered() -> None:
+    world = World("easy", **{"reservation.learn": True})
+    for i in range(6):
+        world.add(f"train-{i}", 2, 0)
+        world.run(1)
+        world.end(f"train-{i}")
+        world.run(100 + i)
+    world.run(300)  # until it may be written again
+    world.restart()
+    world.add("train-6", 2, 0)
+    world.add("other", 1, 0)
+    world.run(1)
+    began = world.clock.now()
+    world.add("wide", 2, 600)
+    world.run(1)
+    assert Reservation(**world.stated("wide")).seconds == began + 105
+    metrics = Metrics()
+    world.live.cycle(QueueMetrics(metrics, every_s=0))
+    for outcome, count in (("ended", 6), ("late", 1)):
+        assert f'pumice_learned_runs{{outcome="{outcome}"}} {count}\n' in metrics.text()
+    state = world.cluster.get("ConfigMap", "volcano-system", "pumice-run-times")["data"]["state"]
+    (kind,) = json.loads(state)
+    assert kind == "default|default|train-#|2xcpu=1000,pods=1"
+    assert json.loads(state)[kind] == {
+        "last": [100.0, 101.0, 102.0, 103.0, 104.0, 105.0],
+        "n": 6,
+        "late": 1,
+    }

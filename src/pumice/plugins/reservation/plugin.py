@@ -16,18 +16,19 @@ from pumice.core.status import ALLOCATED_CLASS, PENDING, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
 from pumice.errors import InputError
-from pumice.framework.arguments import Fault, arg
+from pumice.framework.arguments import Duration, Fault, arg
 from pumice.framework.columns import Queues
 from pumice.framework.future.promise_changes import remembered
-from pumice.framework.future.promises import Promise
+from pumice.framework.future.promises import Promise, Promises
+from pumice.framework.future.room import RunTimes, overdue_pods
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Why
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
+from pumice.plugins.reservation.run_history import HISTORY, RunHistory, kind_of
 
 MODES: Final = ("strict", "easy", "conservative")
 SCOPES: Final = ("cluster", "queue", "subtree")
 NEVER: Final = "never"
-_NOT_REFUSED: Final = (sys.maxsize, math.inf, Refusal(Why.QUEUE_POSITION))
 _HOLDING: Final = [int(status) for status in ALLOCATED_CLASS]
 _LAST: Final = 2.0**62
 """The rank of a queue without jobs; keys must be finite."""
@@ -41,8 +42,10 @@ class _Line:
     promises: dict[int, Promise] = field(default_factory=dict)
     first: str = ""
     """The first job that found no room in this cycle."""
-    refused: dict[Any, tuple[int, float, Refusal]] = field(default_factory=dict)
-    """Kind of pods to how many, until when, were refused: no fewer, for no longer, are allowed."""
+    version: int = 0
+    """Grows with every change of promises."""
+    known: tuple[int, int, Promises] = (-1, -1, Promises(0, []))
+    """Those that still wait, and the version and the length of the journal that they are of."""
 
 
 @dataclass(kw_only=True)
@@ -75,12 +78,58 @@ class Reservation(Plugin, name="reservation"):
         default=NEVER,
         doc="when jobs end that state no run time: `never`, or so long after their start",
     )
+    learn: bool = arg(
+        "reservation.learn",
+        default=False,
+        doc="learn how long jobs run that state nothing from equal ones that ended",
+    )
+    learn_quantile: float = arg(
+        "reservation.learnQuantile",
+        default=0.95,
+        above=0,
+        maximum=1.0,
+        doc="part of the ended jobs that ran no longer than what is expected of the next ones",
+    )
+    config_map: str = arg(
+        "reservation.configMap",
+        default="volcano-system/pumice-run-times",
+        doc="namespace and name of the ConfigMap with what was learned",
+    )
+    min_priority: int = arg(
+        "reservation.minPriority",
+        default=-(2**31),
+        doc="others are held back only for jobs of at least this priority",
+    )
+    max_hold: Duration = arg(
+        "reservation.maxHold",
+        default=Duration(0.0),
+        minimum=0.0,
+        doc="others are held back for a job from so long before its start on; 0: from the first",
+    )
+    suffices_within: Duration = arg(
+        "reservation.sufficesWithin",
+        default=Duration(0.0),
+        minimum=0.0,
+        doc="nobody is evicted for a job that is promised a start within this time",
+    )
+    enforce_walltime: bool = arg(
+        "reservation.enforceWalltime",
+        default=False,
+        doc="evict pods that run longer than their bound; needs the action `shuffle`",
+    )
 
     def faults(self) -> Iterable[Fault]:
         """Report a duration that cannot be read."""
         if self._unknown_s is None:
             wanted = "never, or a duration such as 1h30m"
             yield Fault("reservation.unknownEnds", wanted, self.unknown_ends)
+        if self.config_map.count("/") != 1 or not all(self.config_map.split("/")):
+            wanted = "a namespace, a slash and a name"
+            yield Fault("reservation.configMap", wanted, self.config_map)
+
+    def config_maps(self) -> Iterable[str]:
+        """Return the ConfigMap with what was learned."""
+        return [self.config_map] if self.learn and self.config_map.count("/") == 1 else []
 
     @cached_property
     def _unknown_s(self) -> float | None:
@@ -96,6 +145,7 @@ class Reservation(Plugin, name="reservation"):
         self._ssn = ssn
         self._depth = self.depth or _DEPTHS[self.mode]
         ssn.future.unknown_s = math.inf if self._unknown_s is None else self._unknown_s
+        RunTimes.of(ssn.snapshot).learned = self._learned if self.learn else None
         self._lines: dict[int, _Line] = {}
         self._tried: set[int] = set()
         self._ranks: dict[int, list[tuple[int, int]]] | None = None
@@ -103,6 +153,17 @@ class Reservation(Plugin, name="reservation"):
         self._looks = True
         """Whether jobs that have a promise are looked at again."""
         self._is_open = False
+
+    @property
+    def _history(self) -> RunHistory:
+        known = self._memory
+        if HISTORY not in known:
+            known[HISTORY] = RunHistory.read(self._ssn.snapshot, self.config_map)
+        found: RunHistory = known[HISTORY]
+        return found
+
+    def _learned(self, job: int) -> float | None:
+        return self._history.expected(kind_of(self._ssn.snapshot, job), self.learn_quantile)
 
     # Who goes first
 
@@ -120,9 +181,13 @@ class Reservation(Plugin, name="reservation"):
 
     def order_queues(self, queues: Queues) -> Column:
         """Put the queue first whose next job is first, unless other plugins order queues."""
-        if self.scope == "queue" or self._ssn.others_order_queues(self.name):
+        if self.scope == "queue" or self._is_ordered:
             return np.zeros(len(queues))
         return np.array([self._next_rank(row) for row in queues.index.tolist()])
+
+    @cached_property
+    def _is_ordered(self) -> bool:
+        return self._ssn.others_order_queues(self.name)
 
     def _next_rank(self, queue: int) -> float:
         if self._ranks is None:
@@ -148,15 +213,19 @@ class Reservation(Plugin, name="reservation"):
         if not self._waits[job]:
             return None
         if self.mode == "strict":
-            return self._behind(line) if line.first else None
+            return (
+                self._behind(line) if line.first and self._holding(line.promises.values()) else None
+            )
         own = line.promises.get(job)
         if own is not None:
             return self._too_early(line, own)
-        if not line.refused:
+        if not line.promises:
             return None
-        demand = self._ssn.future.demand(job)
-        count, end, refusal = line.refused.get(demand.kind, _NOT_REFUSED)
-        return refusal if demand.count >= count and self._end(job) >= end else None
+        others = self._all_promises(line)
+        if not others.made or (self.mode == "easy" and self._is_before(job, others.made[0].job)):
+            return None
+        delayed = self._ssn.future.delays(job, others)
+        return None if delayed is None else self._would_delay(delayed, self._end(job))
 
     def _too_early(self, line: _Line, own: Promise) -> Refusal | None:
         """Refuse a job before its start; one whose time has come is led to its places."""
@@ -172,25 +241,21 @@ class Reservation(Plugin, name="reservation"):
     def may_start(self, job: Job) -> Verdict:
         """Allow a job to start that delays none of the promised ones."""
         line, future = self._line(job.queue), self._ssn.future
-        refusal = self._known_refusal(line, job.row)
-        if refusal is not None:
-            return refusal
-        others, end = self._others(line, job.row), self._end(job.row)
+        if self.mode == "strict":
+            refusal = self._known_refusal(line, job.row)
+            return True if refusal is None else refusal
+        others, end = self._holding(self._others(line, job.row)), self._end(job.row)
         near = any(each.start < end for each in others)
         delayed = future.first_delayed(others) if near else None
         if delayed is None:
             return True
-        refusal = self._would_delay(delayed, end)
-        if self._waits[job.row]:
-            demand = future.demand(job.row)
-            line.refused[demand.kind] = demand.count, end, refusal
-        return refusal
+        return self._would_delay(delayed, end)
 
     def on_blocked(self, job: Job) -> None:
         """Promise a start to a job that found no room, as far as the depth allows."""
         self._tried.add(job.row)
         self._ssn.journal.tick()  # the next one of its queue may be far behind jobs of others
-        if not self._waits[job.row] or job.waiting:
+        if not self._waits[job.row] or job.waiting or job.priority < self.min_priority:
             return
         line = self._line(job.queue)
         line.first = line.first or job.key
@@ -200,7 +265,7 @@ class Reservation(Plugin, name="reservation"):
         if own is None and len(line.promises) >= self._depth and not self._gives_way(line, job):
             return
         line.promises[job.row] = self._promise(line, job.row)
-        line.refused.clear()
+        line.version += 1
 
     def _promise(self, line: _Line, job: int) -> Promise:
         """Return the earliest start of a job, no later than it was promised if that can be kept."""
@@ -212,6 +277,8 @@ class Reservation(Plugin, name="reservation"):
 
     def _gives_way(self, line: _Line, job: Job) -> bool:
         """Drop the promise to a job behind this one, if there is one."""
+        if self.mode != "easy":
+            return False
         behind = [row for row in line.promises if self._is_before(job.row, row)]
         if behind:
             del line.promises[behind[-1]]
@@ -219,18 +286,47 @@ class Reservation(Plugin, name="reservation"):
 
     def _is_before(self, job: int, other: int) -> bool:
         """Return whether a job had its turn before one that is first no longer."""
-        if self.mode != "easy" or other in self._tried:
+        if other in self._tried:
             return False
         queue = self._ssn.snapshot.jobs.queue
         return bool(queue[job] == queue[other]) or self._ssn.sort_jobs([job, other])[0] == job
 
+    def _all_promises(self, line: _Line) -> Promises:
+        mark = self._ssn.journal.mark()
+        if line.known[:2] != (line.version, mark):
+            made = self._holding(self._others(line))
+            line.known = line.version, mark, Promises(line.version, made)
+        return line.known[2]
+
     def _others(self, line: _Line, job: int = NOWHERE) -> list[Promise]:
         """Return the promises to other jobs that still wait, and that this one may not delay."""
         rows = [row for row in line.promises if row != job]
-        if job != NOWHERE:
+        if job != NOWHERE and self.mode == "easy":
             rows = [row for row in rows if not self._is_before(job, row)]
         still = _lacking(self._ssn)[rows] if rows else ()
         return [line.promises[row] for row, lacks in zip(rows, still, strict=True) if lacks]
+
+    def _holding(self, promises: Iterable[Promise]) -> list[Promise]:
+        """Return the promises for which others are held back already."""
+        last = self._ssn.future.now + (self.max_hold or math.inf)
+        return [each for each in promises if each.start <= last]
+
+    # Who is evicted
+
+    def job_starving(self, job: Job) -> bool:
+        """Refuse to evict others for a job that is promised a start within the stated time."""
+        own = self._line(job.queue).promises.get(job.row)
+        soon = self._ssn.future.now + self.suffices_within
+        is_soon = self.suffices_within > 0 and own is not None and own.start <= soon
+        return job.ready + job.waiting < len(job.tasks) and not is_soon
+
+    def victims(self, running: list[int]) -> list[int]:
+        """Name the pods that run longer than their bound, if that is enforced."""
+        return (
+            overdue_pods(self._ssn.snapshot, running, self._ssn.now)
+            if self.enforce_walltime
+            else []
+        )
 
     def _still_waits(self, job: int) -> bool:
         view = self._ssn.job(job)
@@ -249,8 +345,7 @@ class Reservation(Plugin, name="reservation"):
         return Refusal(Why.WOULD_DELAY, numbers, Cause.WOULD_DELAY)
 
     def _end(self, job: int) -> float:
-        (seconds,) = self._ssn.future.seconds(np.array([job]))
-        return self._ssn.future.now + seconds
+        return self._ssn.future.now + self._ssn.future.longest(job)
 
     def _line(self, queue: int) -> _Line:
         if not self._is_open:
@@ -284,8 +379,7 @@ class Reservation(Plugin, name="reservation"):
             if row is None or not jobs.listed[row] or not self._waits[row]:
                 self._looks = True
                 continue
-            (seconds,) = ssn.future.seconds(np.array([row]))
-            at = max(start, ssn.future.now)
+            seconds, at = ssn.future.longest(row), max(start, ssn.future.now)
             line = self._line(int(jobs.queue[row]))
             line.promises[row] = Promise(row, key, at, at + seconds, ssn.future.demand(row))
         for line in self._lines.values():
@@ -328,6 +422,9 @@ class Reservation(Plugin, name="reservation"):
     def on_close(self, ssn: PluginSession) -> None:
         """Remember what is promised, and when the jobs that run are expected to end."""
         self._line(NOWHERE)  # also if no job had a turn
+        if self.learn:
+            self._history.observe(ssn, self.learn_quantile)
+            self._history.store(ssn, self.config_map)
         kept = [each for line in self._lines.values() for each in self._others(line)]
         ssn.promises.update((each.job, each) for each in kept)
         starts = {each.key: float(each.start) for each in kept if math.isfinite(each.start)}
@@ -341,10 +438,13 @@ class Reservation(Plugin, name="reservation"):
 
     def changes_at(self, ssn: PluginSession) -> float | None:
         """Return when the next promised start is due: if it cannot be kept, that is an event."""
-        if self.mode != "conservative" and ssn.started_at is None:
-            return None
-        starts = (each.start for each in ssn.promises.values())
-        return min((start for start in starts if ssn.future.now < start < math.inf), default=None)
+        now, times = ssn.future.now, [math.inf]
+        if self.mode == "conservative" or ssn.started_at is not None:
+            times += [each.start for each in ssn.promises.values()]
+        if self.enforce_walltime:
+            times += [end for end, _ in ssn.future.ends_of_jobs().values()]
+        soonest = min(at for at in times if at > now)
+        return None if math.isinf(soonest) else soonest
 
 
 def _waiting(ssn: PluginSession) -> Mask:

@@ -1,0 +1,1 @@
+"""A search for a better configuration on traces and recorded days."""

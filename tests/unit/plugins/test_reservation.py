@@ -1,0 +1,87 @@
+"""reservation: for whom others are held back, for how long, and who is evicted."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pumice.api.conf import parse_conf
+from pumice.api.decisions import Decisions
+from pumice.api.times import epoch
+from pumice.scheduler import Scheduler
+
+STAGE = yaml.safe_load(Path("tests/staged/would-delay-a-promised-gang.yaml").read_text("utf-8"))
+
+
+def decided(
+    actions: str = "enqueue, allocate",
+    marks: dict[str, str] | None = None,
+    priority: int = 0,
+    **given: Any,
+) -> Decisions:
+    """Decide on the staged cluster: wide is promised both nodes in an hour, long would delay it.
+
+    ``marks`` are the annotations of the job that runs, ``priority`` is that of wide.
+    """
+    arguments = {f"reservation.{name}": value for name, value in given.items()}
+    plugins = [
+        *({"name": name} for name in ("priority", "predicates")),
+        {"name": "gang", "enablePreemptable": False},
+        {"name": "reservation", "arguments": arguments},
+    ]
+    conf = parse_conf(json.dumps({"actions": actions, "tiers": [{"plugins": plugins}]}))
+    objects = copy.deepcopy(STAGE["objects"])
+    for one in objects:
+        if marks is not None and one["metadata"]["name"] == "old":
+            one["metadata"]["annotations"] = marks
+        if priority and one["metadata"]["name"].startswith("wide"):
+            one["spec"]["priorityClassName"] = "high"
+            if one["kind"] == "Pod":
+                one["spec"]["priority"] = priority
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": priority}
+    objects.append({**kind, "metadata": {"name": "high"}})
+    return Scheduler(conf).cycle(objects, epoch(STAGE["now"]))
+
+
+@pytest.mark.parametrize("mode", ["strict", "easy", "conservative"])
+@pytest.mark.parametrize(
+    ("given", "passes"),
+    [
+        ({}, False),
+        ({"minPriority": 5, "priority": 5}, False),
+        ({"minPriority": 5, "priority": 4}, True),
+        ({"maxHold": "2h"}, False),
+        ({"maxHold": "30m"}, True),
+    ],
+)
+def test_others_pass_a_job_for_which_nobody_is_held_back(
+    mode: str, given: dict[str, Any], passes: bool
+) -> None:
+    assert [*decided(mode=mode, **given).binds] == ["default/long-0"] * passes
+
+
+@pytest.mark.parametrize(("within", "evicts"), [("0s", True), ("30m", True), ("2h", False)])
+def test_nobody_is_evicted_for_a_job_whose_promised_start_suffices(
+    within: str, evicts: bool
+) -> None:
+    found = decided("enqueue, allocate, preempt", priority=9, sufficesWithin=within)
+    assert found.evictions == ["default/old-0"] * evicts
+
+
+@pytest.mark.parametrize(
+    ("enforced", "marks", "evicts"),
+    [
+        (False, {"pumice.dev/walltime-seconds": "3600"}, False),
+        (True, {"pumice.dev/walltime-seconds": "3600"}, True),
+        (True, {"pumice.dev/walltime-seconds": "3601"}, False),
+        (True, {"pumice.dev/run-seconds": "60"}, False),
+    ],
+)
+def test_a_bound_is_enforced_only_if_asked_for_and_an_estimate_never(
+    enforced: bool, marks: dict[str, str], evicts: bool
+) -> None:
+    found = decided("enqueue, allocate, shuffle", marks, enforceWalltime=enforced)
+    assert found.evictions == ["default/old-0"] * evicts
