@@ -86,12 +86,8 @@ DEVICE_CONFIGS: Final = ("hami-scheduler-device", "volcano-vgpu-device-config")
 """The names that the device plugins give their ConfigMap."""
 STATES: Final = ("pumice-fairshare", "pumice-run-times")
 """ConfigMaps in which plugins keep their state, in the namespace of the scheduler."""
-<<<<<<< HEAD
-_STATE: Final = "fairshare keeps what was used"
-_SHARDS: Final = "nodes are divided among schedulers where flags say so"
-=======
 _STATE: Final = "fairshare keeps what was used, reservation how long jobs ran"
->>>>>>> main
+_SHARDS: Final = "nodes are divided among schedulers where flags say so"
 _DEVICES: Final = "deviceshare reads MIG geometries and Ascend chips"
 
 SCHEDULER: Final = Component(
