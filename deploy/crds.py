@@ -107,15 +107,6 @@ _UNREAD: Final = (
         "colocationconfigurations",
         has_status=True,
     ),
-    Kind(
-        "shard.volcano.sh",
-        "v1alpha1",
-        "NodeShard",
-        "nodeshards",
-        ("nsh",),
-        namespaced=False,
-        has_status=True,
-    ),
 )
 """Kinds of Volcano that Pumice does not read."""
 _OURS: Final = [kind for kind in BUILT_IN if kind.group.endswith(".volcano.sh")]

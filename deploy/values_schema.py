@@ -23,10 +23,6 @@ _OF_VOLCANO: Final[Mapping[str, tuple[str, ...]]] = {
         "scheduler_node_worker_threads",
         "scheduler_plugins_dir",
         "scheduler_pprof_enable",
-        "scheduler_sharding_mode",
-        "scheduler_sharding_name",
-        "sharding_configmap_data",
-        "sharding_configmap_enable",
         "vap_enable",
     ),
 }

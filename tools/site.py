@@ -14,7 +14,15 @@ SECTIONS: Final = {
     "Operate": [
         *("install", "migrating", "operating", "upgrade", "runbook", "autoscalers"),
         *("admission", "queue-gates", "resource-claims", "hypernode-discovery", "node-usage"),
-        *("kubernetes-gangs", "maintenance", "live", "reliability", "threat-model", "e2e"),
+        *(
+            "node-shards",
+            "kubernetes-gangs",
+            "maintenance",
+            "live",
+            "reliability",
+            "threat-model",
+            "e2e",
+        ),
     ],
     "Ask": ["explain", "whatif", "scenarios", "lint", "dashboard", "record"],
     "Research": ["library", "sim", "sweeps"],

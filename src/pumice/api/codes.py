@@ -42,6 +42,7 @@ class Cause(StrEnum):
     NODE_AFFINITY = "NodeAffinity"
     TAINT = "Taint"
     NODE_GROUP = "NodeGroup"
+    NODE_SHARD = "NodeShard"
     WINDOW_CLOSED = "WindowClosed"
     VOLUME = "Volume"
     DEVICE = "Device"
@@ -112,6 +113,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.NODE_AFFINITY: "Nodes do not meet the required node affinity.",
     Cause.TAINT: "Nodes have a taint that the pods do not tolerate.",
     Cause.NODE_GROUP: "Nodes belong to a group that the queue may not use, or may not use further.",
+    Cause.NODE_SHARD: "Nodes belong to the shard of another scheduler, or to none.",
     Cause.WINDOW_CLOSED: "A revocable zone is closed now, or closed to pods that must stay.",
     Cause.VOLUME: "A volume claim is missing, unbound, out of reach or finds no volume.",
     Cause.DEVICE: "Nodes lack a free device of the requested kind.",

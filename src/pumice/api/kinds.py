@@ -24,6 +24,7 @@ JOB_TEMPLATE: Final = "JobTemplate.flow.volcano.sh"
 KUBE_POD_GROUP: Final = "PodGroup.scheduling.k8s.io"
 LIMIT_RANGE: Final = "LimitRange"
 LEASE: Final = "Lease.coordination.k8s.io"
+NODE_SHARD: Final = "NodeShard.shard.volcano.sh"
 NETWORK_POLICY: Final = "NetworkPolicy.networking.k8s.io"
 POD: Final = "Pod"
 POD_GROUP: Final = "PodGroup.scheduling.volcano.sh"
@@ -212,6 +213,7 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _cluster_wide("nodeinfo.volcano.sh/v1alpha1", "Numatopology", "numatopologies", "numatopo"),
     _in_namespace(_SCHEDULING, "PodGroup", "podgroups", "pg podgroup-v1beta1"),
     _cluster_wide(_SCHEDULING, "Queue", "queues", "q queue-v1beta1", status=True),
+    _cluster_wide("shard.volcano.sh/v1alpha1", "NodeShard", "nodeshards", "nsh", status=True),
     _cluster_wide("topology.volcano.sh/v1alpha1", "HyperNode", "hypernodes", "hn", status=True),
     # after Volcano's: `kubectl get podgroups` shows those of the first group that has them
     _cluster_wide("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "pc"),

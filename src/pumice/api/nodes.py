@@ -101,6 +101,29 @@ class HyperNode(KubeObject):
     spec: HyperNodeSpec = HyperNodeSpec()
 
 
+class NodeShardSpec(Part):
+    """The nodes that one of several schedulers should use."""
+
+    nodes_desired: tuple[str, ...] = ()
+
+
+class NodeShardStatus(Part):
+    """The nodes that it uses."""
+
+    nodes_in_use: tuple[str, ...] = ()
+    nodes_to_add: tuple[str, ...] = ()
+    nodes_to_remove: tuple[str, ...] = ()
+
+
+class NodeShard(KubeObject):
+    """A part of the cluster for one of several schedulers."""
+
+    API_VERSION: ClassVar[str] = "shard.volcano.sh/v1alpha1"
+
+    spec: NodeShardSpec = NodeShardSpec()
+    status: NodeShardStatus = NodeShardStatus()
+
+
 class NumaResource(Part):
     """One resource of a node by NUMA; ``allocatable`` lists ids, as in "0,2-5"."""
 

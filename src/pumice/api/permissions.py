@@ -87,6 +87,7 @@ DEVICE_CONFIGS: Final = ("hami-scheduler-device", "volcano-vgpu-device-config")
 STATES: Final = ("pumice-fairshare", "pumice-run-times")
 """ConfigMaps in which plugins keep their state, in the namespace of the scheduler."""
 _STATE: Final = "fairshare keeps what was used, reservation how long jobs ran"
+_SHARDS: Final = "nodes are divided among schedulers where flags say so"
 _DEVICES: Final = "deviceshare reads MIG geometries and Ascend chips"
 
 SCHEDULER: Final = Component(
@@ -103,7 +104,9 @@ SCHEDULER: Final = Component(
         grant("scheduling.k8s.io", "priorityclasses", READ),
         grant("scheduling.volcano.sh", "podgroups queues", READ),
         grant("storage.k8s.io", "csidrivers csinodes csistoragecapacities storageclasses", READ),
+        grant("shard.volcano.sh", "nodeshards", READ),
         grant("topology.volcano.sh", "hypernodes", READ),
+        grant("shard.volcano.sh", "nodeshards/status", "patch", unseen=_SHARDS),
         grant("", "persistentvolumeclaims persistentvolumes", "patch"),
         grant("", "nodes", "patch", unseen="deviceshare.NodeLockEnable locks nodes"),
         grant("", "configmaps", "get", names=DEVICE_CONFIGS, unseen=_DEVICES),
@@ -168,6 +171,7 @@ CONTROLLERS: Final = Component(
         grant("scheduling.volcano.sh", "queues queues/status", "patch"),
         grant("topology.volcano.sh", "hypernodes", "create patch delete"),
         grant("topology.volcano.sh", "hypernodes/status", "patch"),
+        grant("shard.volcano.sh", "nodeshards", "list watch create patch delete", unseen=_SHARDS),
         grant(
             "batch.volcano.sh", "jobs/finalizers cronjobs/finalizers", "update", unseen=_ENFORCED
         ),

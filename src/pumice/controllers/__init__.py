@@ -11,6 +11,8 @@ from pumice.controllers.job.plugins import KeyMaker, new_key_pair
 from pumice.controllers.jobflow import JobFlowController, JobTemplateController
 from pumice.controllers.podgroup import PodGroupController
 from pumice.controllers.queue import QueueController
+from pumice.controllers.shard_conf import ShardConf
+from pumice.controllers.sharding import SHARDING_CONFIG, ShardingController
 
 __all__ = [
     "Controller",
@@ -22,6 +24,7 @@ __all__ = [
     "JobTemplateController",
     "PodGroupController",
     "QueueController",
+    "ShardingController",
     "all_controllers",
 ]
 
@@ -33,15 +36,22 @@ def all_controllers(
     max_requeue_num: int = 15,
     keys: KeyMaker = new_key_pair,
     discovery_config: tuple[str, str] = DISCOVERY_CONFIG,
+    shards: ShardConf | None = None,
+    sharding_config: tuple[str, str] = SHARDING_CONFIG,
     poll_s: float | None = None,
 ) -> tuple[Controller, ...]:
     """Make one of each controller.
 
     The arguments are the flags of Volcano's own; ``keys`` makes the key pairs of the plugin ssh.
     ``discovery_config`` names the ConfigMap with the settings of discovery; with ``poll_s`` it
-    is read that often.
+    is read that often.  ``sharding_config`` names the ConfigMap with the shards of nodes, in place
+    of ``shards``; without any, nodes are not divided.
     """
+    divided = (
+        () if shards is None else (ShardingController(shards, sharding_config, poll_s=poll_s),)
+    )
     return (
+        *divided,
         QueueController(max_requeue_num=max_requeue_num),
         PodGroupController(
             scheduler_names=scheduler_names, inherit_owner_annotations=inherit_owner_annotations

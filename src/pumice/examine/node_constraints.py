@@ -33,6 +33,7 @@ ORDER: Final = (
     Cause.NODE_AFFINITY,
     Cause.TAINT,
     Cause.NODE_GROUP,
+    Cause.NODE_SHARD,
     Cause.WINDOW_CLOSED,
     Cause.VOLUME,
     Cause.DEVICE,

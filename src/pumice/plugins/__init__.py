@@ -19,6 +19,7 @@ _BUILTIN: Final = {
     "network-topology-aware": "network_topology_aware:NetworkTopologyAware",
     "nodegroup": "nodegroup:NodeGroup",
     "nodeorder": "nodeorder:NodeOrder",
+    "nodeshard": "nodeshard:NodeShards",
     "numa-aware": "numa_aware:NumaAware",
     "overcommit": "overcommit:Overcommit",
     "pdb": "pdb:Pdb",

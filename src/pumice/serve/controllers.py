@@ -12,6 +12,7 @@ from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.controller_metrics import ControllerMetrics
 from pumice.controllers.hypernode import DISCOVERY_CONFIG
+from pumice.controllers.shard_conf import ShardConf, shards_of_flags
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.controllers.view import LOOKED_UP
 from pumice.metrics import Metrics
@@ -27,6 +28,7 @@ NAMES: Final[Mapping[str, str]] = {
     "jobtemplate": "jobtemplate-controller",
     "podgroup": "pg-controller",
     "queue": "queue-controller",
+    "sharding": "sharding-controller",
 }
 """Controllers by their names in the flag ``--controllers``."""
 _FLUSH_S: Final = 5.0
@@ -34,7 +36,7 @@ _WAIT_S: Final = 1.0
 _POLL_S: Final = 5.0
 """How often the ConfigMap of HyperNode discovery is read."""
 _HYPER_NODES: Final = 5
-"""HyperNodes that are written in parallel."""
+"""HyperNodes, and NodeShards, that are written in parallel."""
 _GATES: Final = {"job": "VolcanoJobSupport", "cronjob": "CronVolcanoJobSupport"}
 
 _log = logs.get("controllers")
@@ -63,6 +65,12 @@ def chosen_controllers(options: ControllerOptions) -> tuple[Controller, ...]:
         inherit_owner_annotations=options.inherit_owner_annotations,
         max_requeue_num=options.max_requeue_num,
         discovery_config=discovery_config(),
+        shards=ShardConf(
+            shards_of_flags(options.scheduler_configs),
+            options.shard_sync_period_s,
+            options.enable_node_event_trigger,
+        ),
+        sharding_config=(options.sharding_configmap_namespace, options.sharding_configmap),
         poll_s=_POLL_S,
     )
     return tuple(
@@ -143,4 +151,5 @@ def _workers(options: ControllerOptions) -> dict[str, int]:
         "garbage": options.worker_threads_for_gc,
         "queue": options.worker_threads_for_queue,
         "hypernode": _HYPER_NODES,
+        "sharding": _HYPER_NODES,
     }

@@ -329,7 +329,10 @@ DEFAULT_ADMISSION: Final = (
 )
 _ALL_NODES: Final = "all nodes are examined in each cycle"
 _ONE_LOG: Final = "logs go to standard error"
-_NO_SHARDS: Final = "nodes are not split into shards"
+DEFAULT_SHARDS: Final = (
+    "volcano:volcano:0.0:0.6:false:2:100",
+    "agent-scheduler:agent:0.7:1.0:true:2:100",
+)
 _NOT_PYTHON: Final = "plugins are installed as Python packages (entry point pumice.plugins)"
 _WORKERS: Final = "objects of this kind reconciled in parallel"
 
@@ -473,8 +476,12 @@ class SchedulerOptions(LeaderOptions):
     ignored_provisioners: tuple[str, ...] = ignored(
         (), "claims are counted by the limits of their CSI nodes"
     )
-    scheduler_sharding_mode: str = ignored("none", _NO_SHARDS, choices=("none", "hard", "soft"))
-    scheduler_sharding_name: str = ignored("volcano", _NO_SHARDS)
+    scheduler_sharding_mode: str = flag(
+        "none",
+        "use the nodes of a NodeShard only (hard) or first (soft)",
+        choices=("none", "hard", "soft"),
+    )
+    scheduler_sharding_name: str = flag("volcano", "name of that NodeShard")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -495,11 +502,18 @@ class ControllerOptions(LeaderOptions):
     controllers: tuple[str, ...] = flag(
         ("*", "-sharding-controller"), "controllers to run: *, name, -name"
     )
-    scheduler_configs: tuple[str, ...] = ignored((), _NO_SHARDS)
-    shard_sync_period_s: float = ignored(60.0, _NO_SHARDS)
-    enable_node_event_trigger: bool = ignored(default=True, why=_NO_SHARDS)
-    sharding_configmap: str = ignored("", _NO_SHARDS)
-    sharding_configmap_namespace: str = ignored("", _NO_SHARDS)
+    scheduler_configs: tuple[str, ...] = flag(
+        DEFAULT_SHARDS,
+        "shards without a ConfigMap: name:type:min_util:max_util:prefer_warmup:min_nodes:max_nodes",
+    )
+    shard_sync_period_s: float = flag(60.0, "time between assignments of nodes to shards")
+    enable_node_event_trigger: bool = flag(
+        default=True, help="assign nodes again when one comes, goes or changes much"
+    )
+    sharding_configmap: str = flag(
+        "volcano-sharding-configmap", "ConfigMap with the shards, under the key sharding.yaml"
+    )
+    sharding_configmap_namespace: str = flag(SYSTEM_NAMESPACE, "its namespace")
 
 
 @dataclass(frozen=True, kw_only=True)

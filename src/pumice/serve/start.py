@@ -186,12 +186,14 @@ def _scheduler(
     from pumice.scheduler import Scheduler  # noqa: PLC0415
     from pumice.serve.scheduler.conf_reload import ConfFile  # noqa: PLC0415
     from pumice.serve.scheduler.loop import SchedulerLoop  # noqa: PLC0415
+    from pumice.serve.scheduler.shards import with_shard  # noqa: PLC0415
 
     options = given.scheduler
     assert options is not None  # noqa: S101  # else there is none to make
 
     def scheduler_with(conf: SchedulerConf) -> Scheduler:
         conf = replace(conf, queue_gates=options.gate(QUEUE_GATES))
+        conf = with_shard(conf, options.scheduler_sharding_mode, options.scheduler_sharding_name)
         scheduler = Scheduler(conf, seed=options.seed, services=SERVICES)
         scheduler.log_warnings()
         if conf.queue_gates and not conf.names_plugin("capacity"):

@@ -213,6 +213,12 @@ OTHERS = [
         },
     ),
     manifest(
+        "NodeShard",
+        "shard.volcano.sh/v1alpha1",
+        spec={"nodesDesired": ["n0", "n1"]},
+        status={"nodesInUse": ["n0"], "nodesToAdd": ["n1"], "nodesToRemove": ["n2"]},
+    ),
+    manifest(
         "Numatopology",
         "nodeinfo.volcano.sh/v1alpha1",
         spec={

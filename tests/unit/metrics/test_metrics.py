@@ -72,6 +72,8 @@ def filled() -> Any:
     metrics.job_scheduled("j", "q", "ns", created=1.0, now=5.0)
     metrics.unschedulable({"j": 2})
     metrics.waiting_jobs({"GangShort": 1})
+    metrics.reserved(1, {"cpu": 2.0}, {"cpu": 1.0})
+    metrics.learned(3, 1)
     metrics.shadow_bind("same")
     metrics.shadow_eviction("same")
     metrics.shadow_waiting(1)

@@ -272,7 +272,6 @@ shard.NodeShardSpec
   nodesDesired []string required
 shard.NodeShardStatus
   lastUpdateTime Time, nodesInUse []string, nodesToRemove []string, nodesToAdd []string
-shard.NodeShard kind -- Nodes of one of several schedulers; kept for Volcano, Pumice does not
-    read it.
+shard.NodeShard kind -- Nodes of one of several schedulers.
   spec shard.NodeShardSpec required, status shard.NodeShardStatus
 """

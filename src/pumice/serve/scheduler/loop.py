@@ -32,6 +32,7 @@ from pumice.serve.scheduler.default_queues import DefaultQueues
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
 from pumice.serve.scheduler.rhythm import Rhythm
 from pumice.serve.scheduler.shadow import Shadow
+from pumice.serve.scheduler.shards import ShardStatus
 from pumice.serve.scheduler.waiting_causes import WaitingCauses
 
 _log = logs.get("scheduler")
@@ -225,6 +226,9 @@ class SchedulerLoop:
         self._gate = CacheGate(cluster, metrics, _log, clock)
         self._shadow = Shadow(metrics, options.shadow_report) if options.shadow else None
         self._queues = DefaultQueues(cluster, options.default_queue, clock)
+        self._shard = ShardStatus(
+            cluster, options.scheduler_sharding_mode, options.scheduler_sharding_name
+        )
         self._live: LiveScheduler | None = None
         self._usage: BackgroundUsage | None = None
         self._usage_conf: Mapping[str, str] = {}
@@ -338,6 +342,7 @@ class SchedulerLoop:
         elif not cycle.dropped:
             self._waiting_causes.write(live.binder)
             self._queues.ensure()
+            self._shard.write(live.informer.snapshot)
         if cycle.dropped and self._shadow is None:
             _log.warning("lost the lease during a cycle, dropped its decisions")
             self._stand_down()
