@@ -22,7 +22,6 @@ from typing import Final
 
 import pytest
 
-from pumice.api.output_files import write_file
 from tools.mutations import PACKAGE, ROOT, Mutant
 
 FOLDER: Final = ROOT / "build" / "reach"
@@ -155,7 +154,7 @@ def _save(found: dict[str, tuple[float, list[str]]], kept: Path) -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
     files = {suite.rpartition(":")[0] for suite in numbers}
     sources = {file: _digest(ROOT / file) for file in sorted(files)}
-    write_file(kept, json.dumps([list(numbers), tests, sources]))
+    kept.write_text(json.dumps([list(numbers), tests, sources]), "utf-8")
 
 
 def _digest(file: Path) -> str:

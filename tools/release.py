@@ -82,7 +82,7 @@ def bill_of_materials(files: list[Path], epoch: int) -> dict[str, Any]:
 def _package(name: str, version: str, sums: list[str]) -> dict[str, Any]:
     reference = f"pkg:pypi/{name}@{version}"
     archives = [
-        {"type": "distribution", "url": f"https://pypi.org/project/{name}/{version}/", **one}
+        {"type": "distribution", "url": reference, **one}
         for one in ({"hashes": _hashes([each])} for each in sorted(sums))
     ]
     return {
