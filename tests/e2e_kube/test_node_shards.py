@@ -61,5 +61,9 @@ def test_a_scheduler_keeps_to_its_shard_and_follows_it(
         space.wait_running("b", 1)
         assert {*space.placed("b").values()} == {"node-2"}
         assert shard(space) == (["node-2"], ["node-2"])
+        stray = {"apiVersion": "shard.volcano.sh/v1alpha1", "kind": "NodeShard"}
+        kubectl.apply({**stray, "metadata": {"name": "stray"}, "spec": {"nodesDesired": []}})
+        names = lambda: {each["metadata"]["name"] for each in kubectl.items("nodeshards")}  # noqa: E731
+        until("no shard without a scheduler", names, lambda seen: seen == {"volcano", "others"})
     space.kubectl("delete", "nodeshards", "--all")
     kubectl("delete", "configmap", "volcano-sharding-configmap", "-n", HOME)

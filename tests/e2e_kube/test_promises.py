@@ -21,7 +21,10 @@ def create(space: Any, name: str, pods: int, bound: int) -> None:
 
 
 def stated(space: Any, name: str) -> Any:
-    marks = space.kubectl.get(f"podgroup/{name}")["metadata"].get("annotations") or {}
+    marks = (
+        space.kubectl.get(f"podgroups.scheduling.volcano.sh/{name}")["metadata"].get("annotations")
+        or {}
+    )
     return json.loads(marks[RESERVATION]) if RESERVATION in marks else None
 
 

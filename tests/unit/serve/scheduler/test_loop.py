@@ -664,3 +664,15 @@ def test_each_look_up_has_its_time_and_all_have_a_period(slow: Any) -> None:
     slow.read = read
     loop._turn()
     assert asked == [2.0, 1.75, 0.5]
+
+
+def test_cycles_go_on_while_there_are_pods_and_no_jobs() -> None:
+    cluster = Cluster()
+    make_queues(cluster)
+    add_node(cluster, "n", {"cpu": "4", "memory": "8Gi"})
+    loop = looping(cluster, cycle="period")
+    cluster.create(pod("alone", cpu=1))
+    for number in range(4):
+        cluster.patch("Node", "", "n", {"metadata": {"labels": {"number": str(number)}}})
+        loop._turn()
+    assert loop.problem() == ""
