@@ -65,7 +65,9 @@ class Play:
         times, first = self._ends.times, self._ended
         self._ended = int(times.searchsorted(moment, side="right"))
         if self._ended > first:
-            stmt.evict_many(self._ends.rows[first : self._ended].tolist(), "end")
+            rows = self._ends.rows[first : self._ended]
+            leaving = self._state.snapshot.tasks.status[rows] == Status.RELEASING
+            stmt.evict_many(rows[~leaving].tolist(), "end")
         over = [each for each in self._running if each.end <= moment]
         for promise in over:
             self._running.remove(promise)

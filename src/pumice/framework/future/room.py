@@ -17,7 +17,9 @@ from pumice.core.tables import NOWHERE
 from pumice.framework.future.promises import Demand, Promise
 
 _KEPT: Final = "run times"
-_HOLDS: Final = np.isin(np.arange(N_STATUS), [int(status) for status in ALLOCATED_CLASS])
+_HOLDS: Final = np.isin(
+    np.arange(N_STATUS), [int(status) for status in (*ALLOCATED_CLASS, Status.RELEASING)]
+)
 _STIRS: Final = (int(Status.RELEASING), int(Status.PIPELINED))
 OVERDUE_S: Final = 1.0
 """A pod that has outlived its bound, or is leaving, is expected to end so much later: at the next
@@ -102,6 +104,7 @@ class RunEnds:
         begun = np.where(np.isnan(started), now, started)
         ends = snapped(begun + seconds)
         ends = np.where((ends > now) | (begun >= now), np.maximum(ends, now), now + OVERDUE_S)
+        ends = np.where(tasks.status[rows] == Status.RELEASING, now + OVERDUE_S, ends)
         known = np.flatnonzero(np.isfinite(ends))
         order = known[np.argsort(ends[known], kind="stable")]
         self._snapshot = snapshot

@@ -262,3 +262,27 @@ def test_run_times_are_learned_from_equal_jobs_and_remembered() -> None:
         "n": 6,
         "late": 1,
     }
+
+
+@pytest.mark.parametrize("order", [("old-0", "short-0"), ("short-0", "old-0")])
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+def test_a_terminating_pod_leaves_its_room_to_the_promised_gang(
+    mode: str, order: tuple[str, str]
+) -> None:
+    world = World(mode)
+    world.cluster.delete("Node", "", "n3")
+    for name, pods, bound in (("old", 1, 3600), ("wide", 2, 600), ("long", 1, 9000)):
+        world.add(name, pods, bound)
+        world.run(1)
+    world.add("short", 1, 300)
+    world.run(5)
+    for name in order:
+        for grace_s in (30, 0):  # deleted, then gone
+            world.cluster.delete("Pod", "default", name, grace_s=grace_s)
+            world.run(0.1)
+    placed = {
+        each["metadata"]["name"]
+        for each in world.cluster.list("Pod")[0]
+        if each["spec"].get("nodeName")
+    }
+    assert placed == {"wide-0", "wide-1"}
