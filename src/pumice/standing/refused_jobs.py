@@ -141,7 +141,8 @@ class RefusedJobs:
         if last is None or NOWHERE in touched or not _is_valid(last, ssn):
             self._checked_at = ssn.now
             return
-        self._is_same = last.changes == ssn.snapshot.other_changes and ssn.now < last.until
+        is_timely = ssn.now < last.until and not ssn.node_usage  # measurements change by themselves
+        self._is_same = is_timely and last.changes == ssn.snapshot.other_changes
         self._changed_limits = _changed(last.limits, _limits(ssn), ssn.snapshot)
         for group in last.groups:
             rows = [row for row in group.rows if row not in touched]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pumice.api.annotations import QUEUE_GATE
@@ -14,6 +15,7 @@ from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.status import PHASES
 from pumice.errors import ConflictError, FencedError, NotFoundError, RejectedError, UnavailableError
+from pumice.plugin import Plugin, SimulatorAssumptions
 from pumice.scheduler import Observer, Scheduler
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
@@ -598,3 +600,38 @@ def test_an_observer_is_reported_each_step(cluster: Any, live: Any) -> None:
 
     live.cycle(Watching())
     assert seen == ["synced", "opened", "enqueue", "allocate", "preempt", "decided"]
+
+
+class Cool(Plugin, name="cool"):
+    """Keep pods off nodes that are measured to be busy."""
+
+    simulator = SimulatorAssumptions()
+
+    def on_open(self, ssn: Any) -> None:
+        self._usage = ssn.node_usage
+
+    def filter_shape(self, shape: Any, facts: Any) -> Any:
+        return np.array([self._usage[name]["cpu"] < 50 for name in facts.names])
+
+
+def test_jobs_start_as_soon_as_their_node_is_measured_to_be_less_busy() -> None:
+    """Nothing has changed in the cluster then."""
+    cluster = EmbeddedCluster(VirtualClock(1000.0))
+    make_queues(cluster)
+    add_node(cluster, "n", {"cpu": "4", "memory": "8Gi"})
+    for name in ("g", "h"):
+        cluster.create(pod_group(name, phase=None))
+        cluster.create(pod(f"{name}-0", group=name, cpu=1))
+    load = {"cpu": 90.0, "memory": 0.0}
+    conf = parse_conf(
+        "actions: enqueue, allocate\n"
+        "tiers: [{plugins: [{name: gang}, {name: predicates}, {name: cool}]}]"
+    )
+    scheduler = Scheduler(conf, plugins={"cool": Cool})
+    live = LiveScheduler(cluster, scheduler, usage=lambda _: {"n": {**load}})
+    for _ in range(5):
+        live.cycle()
+    assert "nodeName" not in cluster.get("Pod", "default", "g-0")["spec"]
+    load["cpu"] = 5.0
+    live.cycle()
+    assert cluster.get("Pod", "default", "g-0")["spec"]["nodeName"] == "n"
