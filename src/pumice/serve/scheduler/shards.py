@@ -44,10 +44,10 @@ class ShardStatus:
 
     def write(self, snapshot: Snapshot) -> None:
         """State which nodes are used: between two cycles, so that none uses what is given up."""
-        shard: NodeShard | None = snapshot.kind("NodeShard").get(self._name)
-        used = nodes_in_use(snapshot, self._name)
-        if self._mode == _NONE or shard is None or used is None:
+        used = None if self._mode == _NONE else nodes_in_use(snapshot, self._name)
+        if used is None:
             return
+        shard: NodeShard = snapshot.kind("NodeShard")[self._name]
         known = shard.status
         given_up = frozenset(known.nodes_in_use) - used
         wanted = _status(shard, used | (given_up & _bound_now(snapshot) if given_up else given_up))
