@@ -16,7 +16,7 @@ SECTIONS: Final = {
         *("admission", "lint", "resource-claims", "live", "reliability", "threat-model"),
     ],
     "Ask": ["explain", "whatif", "dashboard", "record"],
-    "Research": ["library", "sim", "sweeps", "tune"],
+    "Research": ["library", "sim", "sweeps"],
     "Extend": ["writing-plugins", "hooks", "architecture", "e2e", "style", "releasing"],
     "Reference": ["flags", "codes", "metrics", "compat", "performance", "record-format", "api"],
 }
