@@ -242,7 +242,7 @@ class Dashboard:
         return web.Response(body=body, content_type=_JSON)
 
     async def _life(self, request: web.Request) -> web.Response:
-        """Tell what became of a job, over the whole record."""
+        """Send what became of a job, over the whole record."""
         try:
             scope = await asyncio.to_thread(self._scope, request)
             future = await asyncio.to_thread(self._pages.life, scope, _job(request))
