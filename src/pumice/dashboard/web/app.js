@@ -14,7 +14,7 @@ import {
   connect,
   get,
   news,
-  pastTime,
+  timeShown,
   useDocument,
   useNews,
   useTick,
@@ -430,7 +430,7 @@ function App() {
     </main>
     <footer>
       Pumice ${current.session?.version || ""}${
-        current.session && !current.session.decides && !pastTime()
+        current.session && !current.session.decides && !timeShown()
           ? " · cycles shown here are computed for this page and not carried out"
           : ""
       }

@@ -19,7 +19,7 @@ const tell = () => {
 
 const INSTANT = /T.*(Z|[+-]\d\d:\d\d)$/i;
 /** The time of the record that is looked at, in seconds; null for now and for a cycle. */
-export function pastTime() {
+export function timeShown() {
   const at = new URLSearchParams(location.search).get("at") || "";
   if (!at || /^\d+$/.test(at)) return null;
   const ms = INSTANT.test(at) ? Date.parse(at) : NaN;
@@ -27,7 +27,7 @@ export function pastTime() {
 }
 /** The time of the cluster, by its own clock, or the time that is looked at. */
 export function clusterNow() {
-  const then = pastTime();
+  const then = timeShown();
   if (then) return then;
   const speed = news.speed ?? news.session?.speed ?? 0;
   return news.now + (speed * (Date.now() - news.heard)) / 1000;

@@ -1,6 +1,6 @@
 // What did the scheduler just do?
 import { html } from "../vendor/htm-3.1.1/htm-preact.min.js";
-import { news, pastTime, useDocument } from "../data.js";
+import { news, timeShown, useDocument } from "../data.js";
 import { milliseconds, number, plural, utc } from "../format.js";
 import {
   Empty,
@@ -124,9 +124,9 @@ const CYCLES = [
   [
     "snapshot",
     (cycle) =>
-      (cycle.moment || pastTime()) &&
+      (cycle.moment || timeShown()) &&
       html`
-        <a href=${`/?at=${pastTime() ? utc(cycle.at) : cycle.number}`}>open</a>
+        <a href=${`/?at=${timeShown() ? utc(cycle.at) : cycle.number}`}>open</a>
       `,
   ],
 ];
@@ -139,7 +139,7 @@ export function Cycles() {
     ${
       news.session &&
       !news.session.decides &&
-      !pastTime() &&
+      !timeShown() &&
       html`
         <${Note}>
           Nothing here was carried out: these cycles show what a scheduler with this configuration
@@ -161,7 +161,7 @@ export function Cycles() {
               last ${data.cycles.length > 1 ? plural(data.cycles.length, "cycle") : "cycle"}${" "}
               <span class="soft">
                 ${
-                  pastTime()
+                  timeShown()
                     ? "of the hour before; how long they took is not recorded"
                     : `height: time, at most ${milliseconds(
                         Math.max(...data.cycles.map((cycle) => cycle.took)),
@@ -169,7 +169,7 @@ export function Cycles() {
                 }
               </span>
             </h2>
-            ${!pastTime() && html`<${Course} data=${data} />`}
+            ${!timeShown() && html`<${Course} data=${data} />`}
           </section>
           <div class="tools">
             <${Tabs}

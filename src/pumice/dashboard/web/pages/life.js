@@ -1,6 +1,6 @@
 // What became of a job, from a record: its states over time, each with its cause.
 import { html, useState } from "../vendor/htm-3.1.1/htm-preact.min.js";
-import { clusterNow, news, pastTime, useAnswer } from "../data.js";
+import { clusterNow, news, timeShown, useAnswer } from "../data.js";
 import { duration, moment, number, utc } from "../format.js";
 import { Link, Loading, Problem, ShortTable, State } from "../parts.js";
 
@@ -31,7 +31,7 @@ function Lane({ spans }) {
   const last = Math.min(spans.at(-1).until, busy + 0.15 * (busy - first)); // an end needs no room
   const whole = Math.max(1, last - first);
   const left = (t) => `${((100 * (t - first)) / whole).toFixed(3)}%`;
-  const then = pastTime();
+  const then = timeShown();
   return html`
     <div class="lifelane" role="list" aria-label="Its states over time">
       ${spans.map(
