@@ -155,14 +155,14 @@ def constrain(kind: str, pod: Manifest) -> Iterator[Manifest]:
     elif kind == "hard-affinity":
         app = {"app": f"a{int(meta['labels']['job'][3:]) % _APPS}"}
         meta["labels"] |= app
-        keys = {"podAffinity": "zone", "podAntiAffinity": "kubernetes.io/hostname"}
+        wishes = {"podAffinity": "zone", "podAntiAffinity": "kubernetes.io/hostname"}
         spec["affinity"] = {
             what: {
                 "requiredDuringSchedulingIgnoredDuringExecution": [
                     {"labelSelector": {"matchLabels": app}, "topologyKey": key}
                 ]
             }
-            for what, key in keys.items()
+            for what, key in wishes.items()
         }
     elif kind == "numa":
         container["resources"]["limits"] = dict(container["resources"]["requests"])
