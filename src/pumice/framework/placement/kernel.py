@@ -154,7 +154,7 @@ class Kernel:
         return _Part(counter, domains, len(part.domains.values), part.factor)
 
     def _count_in(self, numbers: set[int]) -> None:
-        """Say in which counts the tasks of some classes are, unless that is known."""
+        """Register the counts in which tasks of some classes are, unless the kernel knows them."""
         terms = pod_terms(self._snapshot)
         for number in numbers:
             counted = terms.counting(*self._kinds[number])
