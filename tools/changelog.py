@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from pumice.api.output_files import write_file
-from tools.release import ROOT
+from tools.packages import ROOT
 
 KINDS: Final[Mapping[str, str]] = {
     "feature": "New",

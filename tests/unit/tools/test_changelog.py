@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.changelog import KINDS, ChangelogError, fragments, main, move
-from tools.release import ROOT
+from tools.packages import ROOT
 
 FOLDER = ROOT / "changelog.d"
 NAMES = {"deviceshare", "numa-aware", "preempt", "reclaim"}
