@@ -27,7 +27,16 @@ SECTIONS: Final = {
     "Ask": ["explain", "whatif", "scenarios", "lint", "dashboard", "record"],
     "Research": ["library", "sim", "sweeps"],
     "Extend": ["writing-plugins", "hooks", "architecture", "style", "releasing"],
-    "Reference": ["flags", "metrics", "codes", "compat", "performance", "record-format", "api"],
+    "Reference": [
+        "flags",
+        "metrics",
+        "codes",
+        "compatibility",
+        "compat",
+        "performance",
+        "record-format",
+        "api",
+    ],
 }
 """The pages of each part; an unlisted page goes to the reference."""
 FOLDERS: Final = {

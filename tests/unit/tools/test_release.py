@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from tests.e2e_kube.controlplane.build import Programs
-from tools.packages import CHART, missing_platforms
-from tools.release import ROOT, SUMS, _project, pins, release
+from tools.packages import CHART, ROOT, missing_platforms
+from tools.release import SUMS, _project, pins, release
 
 VERSION = _project()["version"]
 HELM = shutil.which(os.environ.get("HELM", "helm")) or Programs.from_environment().find("helm")
