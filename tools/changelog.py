@@ -75,7 +75,7 @@ def section(
             groups.setdefault(_subject(text), []).append(_entry(text))
         elif not first:
             groups.setdefault(KINDS[kind], []).append(_entry(text))
-    order = [_DECIDING, *reversed(SUBJECTS), *KINDS.values()]
+    order = [_DECIDING, *reversed([*SUBJECTS]), *KINDS.values()]
     parts = [
         f"### {heading}\n\n" + "\n".join(groups[heading]) for heading in order if heading in groups
     ]
