@@ -18,7 +18,16 @@ SECTIONS: Final = {
     "Ask": ["explain", "whatif", "dashboard", "record"],
     "Research": ["library", "sim", "sweeps"],
     "Extend": ["writing-plugins", "hooks", "architecture", "e2e", "style", "releasing"],
-    "Reference": ["flags", "codes", "metrics", "compat", "performance", "record-format", "api"],
+    "Reference": [
+        "flags",
+        "codes",
+        "metrics",
+        "compatibility",
+        "compat",
+        "performance",
+        "record-format",
+        "api",
+    ],
 }
 """The pages of each part; an unlisted page goes to the reference."""
 FOLDERS: Final = {

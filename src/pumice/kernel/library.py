@@ -77,14 +77,14 @@ def _kept() -> Path:
     return file
 
 
-def build(file: Path) -> None:
+def build(file: Path, compiler: str | None = None) -> None:
     """Compile the kernel into a file, which is there as a whole or not at all.
 
     Raises:
         OSError: there is no compiler, or nothing can be written.
         subprocess.SubprocessError: it does not compile.
     """
-    compiler = shutil.which(os.environ.get("CC") or "cc") or shutil.which("gcc")
+    compiler = compiler or shutil.which(os.environ.get("CC") or "cc") or shutil.which("gcc")
     if compiler is None:
         raise FileNotFoundError("no C compiler")
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
