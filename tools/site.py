@@ -18,7 +18,10 @@ SECTIONS: Final = {
     "Ask": ["explain", "whatif", "dashboard", "record"],
     "Research": ["library", "sim", "sweeps"],
     "Extend": ["writing-plugins", "hooks", "architecture", "style", "releasing"],
-    "Reference": ["flags", "codes", "metrics", "compat", "performance", "record-format", "api"],
+    "Reference": [
+        *("flags", "codes", "metrics", "compatibility", "compat", "performance"),
+        *("record-format", "api"),
+    ],
 }
 """The pages of each part; an unlisted page goes to the reference."""
 FOLDERS: Final = {
