@@ -303,8 +303,8 @@ UNFORESEEN: dict[str, tuple[str, Any]] = {
     ),
     "equal jobs": ("job_starving", lambda _, job: "example.com/twin" in job.annotations),
     "more than sums": (
-        "allocatable",
-        lambda _, queue, task: bool(task.snapshot.nodes.idle[CPU].sum() % 4000 < 2000),
+        "job_ready",
+        lambda _, job: bool(job.snapshot.nodes.idle[CPU].sum() % 2000 < 1000),
     ),
     "allowed more": (
         "allocatable",
