@@ -17,7 +17,9 @@ from pumice.errors import InputError, Words
 from pumice.record.changes import place_of
 from pumice.record.entries import Conf, Entry, Head, Place, is_object
 from pumice.record.segments import (
+    Piece,
     ends_checkpoint,
+    entries_of,
     foreign_names,
     read_entries,
     read_head,
@@ -131,9 +133,11 @@ class History:
     @property
     def end(self) -> float:
         """When it ends: the time of the last entry."""
-        number = max(self._heads)
-        times = (entry.at for entry in read_entries(self._files[number], lambda _: None))
-        return max(self._heads[number].at, max(times, default=0.0))
+        number, last = max(self._heads), Piece(0, [], 0, 0)
+        for piece in read_pieces(self._files[number], lambda _: None):
+            last = piece if piece.lines else last
+        times = (entry.at for entry in entries_of(last, self._files[number], lambda _: None))
+        return max(self._heads[number].at, *times)
 
     @property
     def by(self) -> str:
