@@ -16,9 +16,9 @@ import numpy as np
 
 from pumice.api.times import rfc3339
 from pumice.cluster.base import Event
-from pumice.record.entries import CycleEntry
-from pumice.record.history import History, Moment
-from pumice.record.recorder import Recorder
+from pumice.records.entries import CycleEntry
+from pumice.records.history import History, Moment
+from pumice.records.recorder import Recorder
 
 _START: Final = 1_767_225_600.0
 _DAY_S: Final = 86_400

@@ -18,7 +18,7 @@ from pumice.errors import ClusterError, InputError, ServiceError
 
 if TYPE_CHECKING:
     from pumice.cluster.kube.cluster import KubeCluster
-    from pumice.record.recorder import Limits
+    from pumice.records.recorder import Limits
 
 _STEP_S: Final = 0.5
 """How often changes are taken from the cluster."""
@@ -61,7 +61,7 @@ def record(*, folder: Path, size: str, age: str, kubeconfig: str, master: str) -
 def _limits(size: str, age: str) -> Limits:
     from pumice.api.duration import parse_duration
     from pumice.api.quantity import value
-    from pumice.record.recorder import Limits
+    from pumice.records.recorder import Limits
 
     with value_of("--size"):
         most = value(size)
@@ -74,7 +74,7 @@ def _limits(size: str, age: str) -> Limits:
 
 def _connect(options: ConnectOptions) -> AbstractContextManager[KubeCluster]:
     from pumice.cluster.kube.cluster import KubeCluster
-    from pumice.record.observed import RECORDED
+    from pumice.records.observed import RECORDED
 
     return KubeCluster(connection(options), kinds=RECORDED, by_server=True)
 
@@ -82,8 +82,8 @@ def _connect(options: ConnectOptions) -> AbstractContextManager[KubeCluster]:
 def _record(cluster: Any, folder: Path, limits: Limits) -> None:
     """Follow the cluster until stopped."""
     from pumice.cluster.stored_conf import scheduler_configuration
-    from pumice.record.observed import Follower, unread
-    from pumice.record.recorder import Recorder
+    from pumice.records.observed import Follower, unread
+    from pumice.records.recorder import Recorder
 
     stop = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)

@@ -9,7 +9,7 @@ from pumice.library.arguments import PATHS, check_configuration, check_kind
 from pumice.library.clusters import Cluster
 from pumice.library.tables import Table
 from pumice.library.workloads import Configuration, read_configuration
-from pumice.record.history import History as Record
+from pumice.records.history import History as Record
 from pumice.replay.compare import Comparison, play
 from pumice.replay.exact import Fidelity, replay_exactly
 

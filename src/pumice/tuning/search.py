@@ -15,7 +15,7 @@ import numpy as np
 from pumice.api.text_files import read_text
 from pumice.api.wording import extra_hint
 from pumice.errors import InputError, PumiceError, ServiceError
-from pumice.record.history import History
+from pumice.records.history import History
 from pumice.replay.compare import GroupChange, both_waits, by_group
 from pumice.sim.figures import figures_of
 from pumice.sim.job_run import JobRun

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import pumice
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.cli.main import main
-from pumice.record.history import History
+from pumice.records.history import History
 from pumice.replay.compare import Comparison, play
 from pumice.replay.recorded_workload import recorded_workload
 from tests.unit.replay.test_exact import CONF, record_churn

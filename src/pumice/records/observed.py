@@ -7,7 +7,7 @@ from pumice.api.kinds import CONFIG_MAP, JOB, LIMIT_RANGE, RESOURCE_CLAIM_TEMPLA
 from pumice.api.objects import FOLLOWED
 from pumice.cluster.base import Cluster, Event
 from pumice.errors import ClusterError, GoneError, NotFoundError
-from pumice.record.recorder import Recorder
+from pumice.records.recorder import Recorder
 
 BESIDE: Final = (JOB, LIMIT_RANGE, RESOURCE_CLAIM_TEMPLATE)
 """Kinds that answers use and the scheduler does not."""

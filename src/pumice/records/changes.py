@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest, kind_of
-from pumice.record.entries import Place
+from pumice.records.entries import Place
 
 
 def place_of(manifest: Manifest) -> Place:

@@ -20,9 +20,9 @@ from pumice.api.redaction import conf_without_secrets, without_secrets
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.data_records import open_own
 from pumice.errors import InputError, PumiceError, Words
-from pumice.record.changes import difference, is_touch, place_of, without_heartbeats
-from pumice.record.entries import FORMAT, VERSION, Conf, CycleEntry, Entry, Head, Place, line_of
-from pumice.record.segments import (
+from pumice.records.changes import difference, is_touch, place_of, without_heartbeats
+from pumice.records.entries import FORMAT, VERSION, Conf, CycleEntry, Entry, Head, Place, line_of
+from pumice.records.segments import (
     LOCK,
     SegmentWriter,
     drop,

@@ -15,9 +15,9 @@ from pumice.api.times import DAY, epoch, lenient_epoch, rfc3339
 from pumice.cluster.embedded.patches import merge_patch
 from pumice.errors import InputError, Words
 from pumice.garbage_collection import paused
-from pumice.record.changes import keeps_identity, merge_into, place_of
-from pumice.record.entries import Conf, Entry, Head, Place, is_object
-from pumice.record.segments import (
+from pumice.records.changes import keeps_identity, merge_into, place_of
+from pumice.records.entries import Conf, Entry, Head, Place, is_object
+from pumice.records.segments import (
     Piece,
     ends_checkpoint,
     entries_of,
