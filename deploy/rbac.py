@@ -76,8 +76,8 @@ def rules(grants: Iterable[Grant]) -> list[Manifest]:
 
 
 def table(components: Iterable[Component]) -> str:
-    """Return all rights as a table for the documentation."""
-    lines = ["| account | where | may | of |", "|---|---|---|---|"]
+    """Return all permissions as a table for the documentation, one row for the same verbs."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
     for component in components:
         for where, grants in (
             ("everywhere", component.everywhere),
@@ -87,9 +87,10 @@ def table(components: Iterable[Component]) -> str:
             for rule in rules(grants):
                 group = rule["apiGroups"][0]
                 names = [f"`{one}{f'.{group}' if group else ''}`" for one in rule["resources"]]
-                only = (
-                    f" named {', '.join(rule['resourceNames'])}" if "resourceNames" in rule else ""
-                )
-                row = (component.name, where, " ".join(rule["verbs"]), ", ".join(names) + only)
-                lines.append(f"| {' | '.join(row)} |")
-    return "\n".join(lines) + "\n"
+                if "resourceNames" in rule:
+                    names[-1] += f" ({', '.join(rule['resourceNames'])})"
+                row = (component.name, where, " ".join(rule["verbs"]))
+                rows.setdefault(row, []).extend(names)
+    lines = [f"| {' | '.join((*row, ', '.join(of)))} |" for row, of in rows.items()]
+    head = ["| service account | where | verbs | resources |", "|---|---|---|---|"]
+    return "\n".join([*head, *lines]) + "\n"

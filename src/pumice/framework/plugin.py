@@ -310,6 +310,6 @@ def states_terms(plugin: Plugin) -> bool:
     for cls in type(plugin).__mro__:
         if "node_terms" in vars(cls):
             return True
-        if not vars(cls).keys().isdisjoint(("filter_nodes", "score_nodes")):
+        if not vars(cls).keys().isdisjoint(("filter_nodes", "score_nodes", "rank_nodes")):
             return False
     return False

@@ -166,7 +166,7 @@ class PluginDeclarations:
         return True
 
     def node_terms(self, task: Task) -> list[NodeTerm] | None:
-        """State as data what ``filter_nodes`` and ``score_nodes`` answer to tasks of this kind.
+        """State as data what filters, scores and ``rank_nodes`` answer to tasks of this kind.
 
         The kernel then computes it; None: the hooks are asked.
         """

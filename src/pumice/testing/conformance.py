@@ -247,12 +247,18 @@ class _Examination:
             known, value = placing.class_of(task), placing.fit(task).value
             if known is None:
                 continue
+            text = "differs from what filter_nodes, score_nodes and rank_nodes answer"
+            if not known.rankers:
+                state, chosen = placing.state, placing.choose(task, placing.fit(task))
+                placing.state = state
+                picked, _ = placing.pick([known.number])
+                if picked != ([chosen[0]] if chosen and chosen[1] else []):
+                    raise PluginError(self.name, "node_terms", text)
             for node in range(self.snapshot.nodes.n):
                 only = np.arange(self.snapshot.nodes.n) == node
                 open_there, _ = placing.pick([known.number], only)
                 found = placing.kernel.values(known.number)[node] if open_there else -np.inf
                 if found != value[node]:
-                    text = "differs from what filter_nodes and score_nodes answer"
                     raise PluginError(self.name, "node_terms", text)
 
     # Moves

@@ -244,8 +244,8 @@ class BatchedTurns:
                 if state.policy.filter_task(task) is not None:
                     return None
             known = state.placing.class_of(task)
-            if known is None or not known.is_lone:
-                return None
+            if known is None or known.rankers or (known.counts and len(tasks) > 1):
+                return None  # gangs remember who refused one of them
             if known.number not in self._steps:
                 self._steps[known.number] = task.shape.step("place", 1, live=False)[1]
             classes.append(known.number)
