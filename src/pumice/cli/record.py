@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _STEP_S: Final = 0.5
 """How often changes are taken from the cluster."""
-_NEEDED: Final = ("Node", "Pod")
-_FIRST_S: Final = 30.0
 
 
 @click.command()
@@ -82,7 +80,7 @@ def _connect(options: ConnectOptions) -> AbstractContextManager[KubeCluster]:
 def _record(cluster: Any, folder: Path, limits: Limits) -> None:
     """Follow the cluster until stopped."""
     from pumice.cluster.stored_conf import scheduler_configuration
-    from pumice.records.observed import Follower, unread
+    from pumice.records.observed import Follower, unread, wait_synced
     from pumice.records.recorder import Recorder
 
     stop = threading.Event()
@@ -90,7 +88,7 @@ def _record(cluster: Any, folder: Path, limits: Limits) -> None:
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
     recorder = Recorder(folder, cluster.now, by="observer", limits=limits)
     try:
-        _wait_synced(cluster, stop)
+        wait_synced(cluster, stop.is_set)
         follower = Follower(
             cluster, recorder, conf=scheduler_configuration, hidden=lambda: unread(cluster)
         )
@@ -104,19 +102,3 @@ def _record(cluster: Any, folder: Path, limits: Limits) -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
     echo("stopped", err=True)
-
-
-def _wait_synced(cluster: Any, stop: threading.Event) -> None:
-    """Wait for the kinds without which nothing can be told; others may stay hidden.
-
-    Raises:
-        ClusterError: they cannot be read.
-    """
-    waited = 0.0
-    while not stop.is_set() and waited < _FIRST_S:
-        missing = cluster.wait_synced(_STEP_S)
-        waited += _STEP_S
-        if not missing or (waited > _STEP_S and not set(_NEEDED) & set(missing)):
-            return
-    for kind in _NEEDED:
-        cluster.list(kind)

@@ -87,7 +87,7 @@ def test_the_library_opens_moments_and_replays(folder: Path) -> None:
     assert len(history.at("00:30").objects("Node")) == 4
     assert {"Waiting", "Running"} <= {*history.jobs()["state"]}
     assert history.replay().is_exact
-    assert history.compare(CALM).fidelity.is_trusted
+    assert history.replay(CALM).fidelity.is_trusted
     assert history.problems == []
     assert repr(history).endswith("from 2026-01-01T00:00:00Z>")
 
