@@ -76,7 +76,7 @@ class PluginDeclarations:
     """Whether turns, and evictions for equal tasks, can be foreseen as far as it has a say.
 
     Its hooks about queues and readiness then read nothing that placements change except sums, and
-    ``order_queues`` takes them from its argument; a queue that holds more is never allowed
+    ``order_queues`` and ``order_jobs`` take them from their argument; a queue that holds more is never allowed
     more; and a job is ready that has ``minMember`` tasks placed and states no other minimum.
     It stops starving once and for all; evictions never bring keys in ``order_jobs`` back.
     """
