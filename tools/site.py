@@ -10,23 +10,17 @@ from mkdocs.structure.files import File, Files
 ROOT: Final = Path(__file__).parents[1]
 SECTIONS: Final = {
     "Start": ["tutorial", "concepts", "submit", "embedded-cluster", "glossary"],
-    "Cookbook": ["cookbook", "scenarios", "maintenance", "backfilling"],
+    "Cookbook": ["cookbook", "scenarios"],
     "Operate": [
         *("install", "migrating", "operating", "upgrade", "runbook"),
         *("admission", "lint", "resource-claims", "live", "reliability", "threat-model"),
     ],
     "Ask": ["explain", "whatif", "dashboard", "record"],
     "Research": ["library", "sim", "sweeps"],
-    "Extend": ["writing-plugins", "hooks", "architecture", "e2e", "style", "releasing"],
+    "Extend": ["writing-plugins", "hooks", "architecture", "style", "releasing"],
     "Reference": [
-        "flags",
-        "codes",
-        "metrics",
-        "compatibility",
-        "compat",
-        "performance",
-        "record-format",
-        "api",
+        *("flags", "codes", "metrics", "compatibility", "compat", "performance"),
+        *("record-format", "api"),
     ],
 }
 """The pages of each part; an unlisted page goes to the reference."""
