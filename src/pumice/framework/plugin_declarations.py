@@ -76,9 +76,9 @@ class PluginDeclarations:
     """Whether turns, and evictions for equal tasks, can be foreseen as far as it has a say.
 
     Its hooks about queues and readiness then read nothing that placements change except sums, and
-    ``order_queues`` and ``order_jobs`` take them from their argument; a queue that holds more is never allowed
-    more; and a job is ready that has ``minMember`` tasks placed and states no other minimum.
-    It stops starving once and for all; evictions never bring keys in ``order_jobs`` back.
+    ``order_queues`` and ``order_jobs`` take them from their argument; a queue that holds more is
+    never allowed more; and a job is ready that has ``minMember`` tasks placed and states no other
+    minimum.  It stops starving once and for all; evictions never bring keys in ``order_jobs`` back.
     """
     equal_jobs: ClassVar[bool] = False
     """Whether it answers equal jobs alike, so that one is asked about for all of them.
