@@ -309,7 +309,7 @@ class BatchedTurns:
     def _is_alike(self, job: int, tasks: list[int]) -> bool:
         """Return whether neither placing nor refusing a task changes what becomes of the next."""
         state = self._state
-        if not self._may_wait or job in state.ordering.moving_jobs:
+        if not self._may_wait or state.ordering.moves_tasks(job):
             return False
         return not mixed_roles(state.snapshot, tasks, state.placing.varying)
 

@@ -36,7 +36,6 @@ class Predicates(Plugin, name="predicates"):
     """
 
     foreseeable = True
-    equal_jobs = True
     simulator = SimulatorAssumptions()
     reasons = REASONS
     node_affinity: bool = arg(
