@@ -33,9 +33,9 @@ WORDS = re.compile(
 """Words that the style page replaces."""
 TERMS = re.compile(
     r"\bauthorit(?:y|ies)\b|\b(?:is|are) there\b|\btakes? (?:no )?pods\b(?! of)|\bon its way out\b"
-    r"|\bwanted .*, found\b|\bgo(?:es)? on\b|\bprocessor time\b|\bholds nothing\b|\bas ever\b"
+    r"|\bwanted .*, found\b|\bgo(?:es)? on\b|\bprocessor time\b|\bas ever\b"
     r"|\bthe one (?:that|of|which|who)\b|\bcustom resource definitions?\b|\brights\b"
-    r"|\b(?:somebody|whomever|nobody)\b(?! was evicted)",
+    r"|\b(?:somebody|whomever|nobody)\b(?![ -]was[ -]evicted)",
     re.IGNORECASE,
 )
 """What readers of Kubernetes' pages call otherwise: CA, permissions, CRD, CPU, schedulable."""
