@@ -62,8 +62,9 @@ mutants: $(STAMP) ## change the code here and there and see whether tests notice
 	$(BIN)/python -m tools.mutants --count $(or $(COUNT),40) --seed $(or $(SEED),0)
 
 # What failed is tried once more, alone, and named if it passes then.
-e2e: $(STAMP) ## run the tests on a real control plane, built on the first run
+e2e: $(STAMP) ## run the tests on a real control plane, built on the first run; with OPERATORS=1 those of other projects too
 	$(BIN)/python -m tests.e2e_kube.controlplane.build
+	$(if $(OPERATORS),$(BIN)/python -m tests.e2e_kube.operators)
 	$(BIN)/python -m tools.retry -q -p no:randomly tests/e2e_kube
 
 SEEDS ?= 2000

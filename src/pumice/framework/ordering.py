@@ -230,8 +230,12 @@ class Ordering:
 
     def job_keys(self, rows: list[int]) -> list[Key]:
         """Order jobs: plugins, then age, then name."""
-        jobs = self._snapshot.jobs
-        policy = self.job_policy_keys(rows)
+        return self.job_keys_of(Jobs(self._snapshot, np.asarray(rows, dtype=np.intp)))
+
+    def job_keys_of(self, view: Jobs) -> list[Key]:
+        """Order jobs as they are or are imagined to be."""
+        jobs, rows = self._snapshot.jobs, view.index.tolist()
+        policy = _by_row(self._job_policy(view), len(rows))
         return [
             (*key, float(jobs.created[row]), jobs.keys[row])
             for key, row in zip(policy, rows, strict=True)

@@ -66,11 +66,11 @@ class PluginDeclarations:
     """Whether it can be asked about what would be, and about one of several equal jobs.
 
     Its hooks then read nothing that moves change but sums, and the rows of nodes that they are
-    given; ``order_queues`` takes sums from its argument.  Of a job that waits they read its queue,
-    namespace, phase, priority, numbers and sums, the shapes, roles and priorities of its tasks, and
-    that by which ``order_jobs`` orders it.  A queue that holds more is never allowed more, and a
-    job with ``minMember`` tasks placed, that states no other minimum, is ready.
-    It stops starving once and for all; evictions never bring keys in ``order_jobs`` back.
+    given; ``order_queues`` and ``order_jobs`` take sums from their argument.  Of a job that waits
+    they read its queue, namespace, phase, priority, numbers and sums, the shapes, roles and
+    priorities of its tasks, and that by which ``order_jobs`` orders it.  A queue that holds more is
+    never allowed more, and a job with ``minMember`` tasks placed, that states no other minimum, is
+    ready.  It stops starving once and for all; evictions never bring keys in ``order_jobs`` back.
     """
     admits_all: ClassVar[bool] = False
     """Whether all jobs wait for nodes, none to be admitted: no plugin votes on that."""

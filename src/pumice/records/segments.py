@@ -14,7 +14,7 @@ from typing import Final
 from pumice.api.output_files import is_temporary, replacing, sync_folder
 from pumice.cluster.embedded.data_records import open_own
 from pumice.errors import InputError, Words
-from pumice.record.entries import (
+from pumice.records.entries import (
     MAGIC,
     Entry,
     Head,
