@@ -23,8 +23,8 @@ from deploy.rbac import (
     FOR_UI_ACTIONS,
     FOR_UI_LOGIN,
     SCHEDULER,
+    listed,
     rules,
-    table,
 )
 from deploy.values_schema import values_schema
 from deploy.webhooks import WEBHOOKS
@@ -145,7 +145,7 @@ def _page() -> str:
     text = (HERE.parent / "docs" / "install.md").read_text(encoding="utf-8")
     before, start, rest = text.partition(_PERMISSIONS)
     _, end, after = rest.partition("<!-- end of permissions -->")
-    rights = table([SCHEDULER, CONTROLLERS, ADMISSION, certificate_component()])
+    rights = listed([SCHEDULER, CONTROLLERS, ADMISSION, certificate_component()])
     return f"{before}{start}\n{rights}{end}{after}"
 
 

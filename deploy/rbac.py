@@ -29,8 +29,8 @@ __all__ = [
     "Component",
     "Grant",
     "admission_init",
+    "listed",
     "rules",
-    "table",
 ]
 Manifest = dict[str, Any]
 
@@ -75,14 +75,14 @@ def rules(grants: Iterable[Grant]) -> list[Manifest]:
     ]
 
 
-def table(components: Iterable[Component]) -> str:
-    """Return all permissions as a table for the documentation, one row for the same verbs."""
+def listed(components: Iterable[Component]) -> str:
+    """Return all permissions as lists for the documentation, one line for the same verbs."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for component in components:
         for where, grants in (
-            ("everywhere", component.everywhere),
-            ("its own namespace", component.at_home),
-            ("namespaces named", component.in_job_namespaces),
+            ("in the whole cluster", component.everywhere),
+            ("in its own namespace", component.at_home),
+            ("in `custom.job_secret_namespaces`", component.in_job_namespaces),
         ):
             for rule in rules(grants):
                 group = rule["apiGroups"][0]
@@ -91,6 +91,11 @@ def table(components: Iterable[Component]) -> str:
                     names[-1] += f" ({', '.join(rule['resourceNames'])})"
                 row = (component.name, where, " ".join(rule["verbs"]))
                 rows.setdefault(row, []).extend(names)
-    lines = [f"| {' | '.join((*row, ', '.join(of)))} |" for row, of in rows.items()]
-    head = ["| service account | where | verbs | resources |", "|---|---|---|---|"]
-    return "\n".join([*head, *lines]) + "\n"
+    lines = []
+    last = None
+    for (name, where, verbs), of in rows.items():
+        if (name, where) != last:
+            lines += ["", f"**{name}**, {where}:", ""]
+            last = (name, where)
+        lines.append(f"- {verbs}: {', '.join(of)}")
+    return "\n".join(lines) + "\n\n"

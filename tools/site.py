@@ -10,15 +10,18 @@ from mkdocs.structure.files import File, Files
 ROOT: Final = Path(__file__).parents[1]
 SECTIONS: Final = {
     "Start": ["tutorial", "concepts", "submit", "embedded-cluster", "glossary"],
-    "Cookbook": ["cookbook", "scenarios", "maintenance", "backfilling"],
+    "Cookbook": ["cookbook", "scenarios"],
     "Operate": [
         *("install", "migrating", "operating", "upgrade", "runbook"),
         *("admission", "lint", "resource-claims", "live", "reliability", "threat-model"),
     ],
     "Ask": ["explain", "whatif", "dashboard", "record"],
     "Research": ["library", "sim", "sweeps"],
-    "Extend": ["writing-plugins", "hooks", "architecture", "e2e", "style", "releasing"],
-    "Reference": ["flags", "codes", "metrics", "compat", "performance", "record-format", "api"],
+    "Extend": ["writing-plugins", "hooks", "architecture", "style", "releasing"],
+    "Reference": [
+        *("flags", "codes", "metrics", "compatibility", "compat", "performance"),
+        *("record-format", "api"),
+    ],
 }
 """The pages of each part; an unlisted page goes to the reference."""
 FOLDERS: Final = {
