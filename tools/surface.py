@@ -26,7 +26,7 @@ from pumice.api.output_files import write_file
 from pumice.cli.main import main as command
 from pumice.framework.plugin import HOOKS, Plugin
 from pumice.metrics import CATALOGUE
-from pumice.record import entries
+from pumice.records import entries
 from pumice.scenarios.file_schemas import file_schema
 from pumice.serve.options import FLAGS
 from tools.packages import CHART, ROOT

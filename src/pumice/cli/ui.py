@@ -129,7 +129,7 @@ def _files(source: ClusterInput, plugins: PluginSources) -> Iterator[Source]:
     from pumice.dashboard.material import Material
     from pumice.dashboard.sources import StaticSource
     from pumice.diagnosis.cluster_state import ClusterState
-    from pumice.record.segments import is_record
+    from pumice.records.segments import is_record
 
     if not source.files:  # simulations alone
         yield StaticSource(ClusterState(objects=(), now=0.0), "simulations")

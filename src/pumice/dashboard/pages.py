@@ -25,7 +25,7 @@ from pumice.dashboard.runs import RunLibrary
 from pumice.dashboard.sources import Source
 from pumice.dashboard.view import Causes, Document, Scope, View, hide
 from pumice.errors import InputError, Words
-from pumice.record.history import History
+from pumice.records.history import History
 
 _EVERY_S: Final = 2.0
 _SHARE: Final = 0.25

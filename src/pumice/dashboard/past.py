@@ -24,9 +24,9 @@ from pumice.dashboard.questions import Respondent
 from pumice.diagnosis.cluster_state import title_of
 from pumice.diagnosis.job_history import spans_of
 from pumice.errors import PumiceError
-from pumice.record.changes import place_of
-from pumice.record.entries import CycleEntry, Entry, Place
-from pumice.record.history import History, Moment
+from pumice.records.changes import place_of
+from pumice.records.entries import CycleEntry, Entry, Place
+from pumice.records.history import History, Moment
 
 _HOUR_S: Final = 3600.0
 _SAMPLE_S: Final = 60.0

@@ -16,7 +16,7 @@ from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import StaticSource
 from pumice.diagnosis.job_history import of_job, spans_of
 from pumice.diagnosis.sources import load_world
-from pumice.record.history import History
+from pumice.records.history import History
 from tests.unit.replay.test_exact import START, record_churn
 
 AT = START + 1500.0
