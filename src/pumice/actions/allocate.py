@@ -50,12 +50,16 @@ class Allocation:
         if "enqueue" not in ssn.actions:
             for job in ssn.pending_jobs():
                 ssn.set_phase(job, "Inqueue")
+        valid = []
         for job in ssn.waiting_jobs():
             problem = ssn.policy.job_valid(job)
             if problem:
                 ssn.records.note(job, Stage.VALIDATE, Why.NOT_VALID, problem=problem)
                 continue
-            rows = ssn.tasks_to_allocate(job)
+            valid.append(job)
+        refused = {*ssn.refused_ahead(valid)}
+        for job in valid:
+            rows = [] if job in refused else ssn.tasks_to_allocate(job)
             if rows:
                 found[job] = rows
         ssn.ordering.sort_ahead([rows for rows in found.values() if len(rows) > 1])

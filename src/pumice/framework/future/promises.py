@@ -40,10 +40,3 @@ class Promise(NamedTuple):
     def moved(self, start: float) -> "Promise":
         """Return the same from another time on."""
         return self._replace(start=start, end=start + (self.end - self.start))
-
-
-class Promises(NamedTuple):
-    """Some promises in order; ``version`` is another one whenever they are."""
-
-    version: int
-    made: list[Promise]

@@ -1,7 +1,6 @@
 """Room over time: when pods that hold nodes end and what they leave, less what is promised."""
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -14,6 +13,7 @@ from pumice.core.resources import PODS, STEP, Column, IndexArray
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, N_STATUS, Status
 from pumice.core.tables import NOWHERE
+from pumice.framework.future.profile import Profile
 from pumice.framework.future.promises import Demand, Promise
 
 _KEPT: Final = "run times"
@@ -161,12 +161,13 @@ class Room:
         starts = np.flatnonzero(free_until >= points + seconds)
         return float(points[starts[0]]) if len(starts) else np.inf
 
-    def window(self, demand: Demand, promises: Sequence[Promise]) -> "Window":
-        """Return the room for plain pods from now on, beside promises to pods of their kind."""
-        taken = _Taken(promises)
-        points = self._points(taken, self._ends.now)
-        slots = self._slots_at(demand, points)
-        return Window(points, slots - taken.pods(demand, points), float(slots[0]))
+    def profile(self, demand: Demand) -> Profile:
+        """Return the room for plain pods of a kind from now on, promises aside."""
+        return Profile(self._times, self._slots_at(demand, self._times))
+
+    def slots_now(self, demand: Demand) -> float:
+        """Return for how many pods of a kind nodes have room now, at most."""
+        return float(self._slots_at(demand, self._times[:1])[0])
 
     def next_after(self, moment: float, promises: Sequence[Promise]) -> float:
         """Return the next time at which room appears; infinite if none does."""
@@ -255,26 +256,6 @@ def _pods(idle: Column, need: Column) -> Column:
     if not len(need):
         return np.full(idle.shape[1], np.inf)
     return np.maximum(np.ceil((idle + STEP) / need).min(axis=0) - 1, 0)
-
-
-class Window:
-    """How many pods of a kind may start now and run until some time."""
-
-    def __init__(self, points: Column, left: Column, now: float) -> None:
-        self._points: list[float] = points.tolist()
-        self._least: list[float] = np.minimum.accumulate(left).tolist()
-        self._now = now
-        """How many find room now, promises aside."""
-
-    def short(self, count: int, end: float) -> float | None:
-        """Return when so many would leave others too little; None if they would not.
-
-        Those that find no room now leave others all they have.
-        """
-        least = self._least[max(bisect_left(self._points, end) - 1, 0)]
-        if count <= least or count > self._now or end <= self._points[0]:
-            return None
-        return next(at for at, n in zip(self._points, self._least, strict=True) if n < count)
 
 
 class _Taken:
