@@ -165,6 +165,8 @@ class Session(SessionState):
         (judge,) = judges.values()
         found: list[int] = self.hooks.ask_aside(judge, Plugin.refused_ahead)(jobs, known) or []
         self.left_out[found] = True
+        if found:
+            self.considered = ~self.left_out
         return found
 
     def statement(self) -> Statement:

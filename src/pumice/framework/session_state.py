@@ -185,7 +185,7 @@ class SessionState:
         self.left_out: Mask = np.zeros(len(snapshot.jobs.phase), dtype=bool)
         """Jobs that are not tried: what is known of them from the last cycle stands (n,)."""
         self.known_refused: Mask | None = None
-        """Jobs of which nothing is left to write while they are refused (n,); None: not known."""
+        """Valid jobs of which nothing is left to write while they are refused (n,)."""
         self._seed = seed
         self._placing = placing
 
@@ -231,7 +231,10 @@ class SessionState:
         """Note before actions run that what is stated of jobs that wait stands if they do."""
         jobs = self.snapshot.jobs
         waits = self._admitted() & (jobs.counts[PENDING] == jobs.n_tasks)
-        self.known_refused = waits & (jobs.phase == jobs.stated_phase)
+        known = jobs.listed & waits & (jobs.phase == jobs.stated_phase)
+        for row in np.flatnonzero(known).tolist():
+            known[row] = not self.policy.job_valid(row)
+        self.known_refused = known
 
     # Jobs a session knows, and their tasks
 

@@ -33,7 +33,7 @@ _HARMLESS: Final = frozenset({"enqueue", "backfill"})
 """Actions whose moves change nothing for jobs that were admitted and ask for something."""
 _KNOWN: Final = frozenset({"allocate", "preempt", "reclaim", *_HARMLESS})
 _BY_PLACE: Final = (Plugin.may_try, Plugin.may_start, Plugin.on_blocked)
-"""Hooks whose answers depend on the jobs ahead: with one of them all jobs are tried."""
+"""Hooks whose answers depend on the jobs ahead: a plugin with one of them says who is tried."""
 _MOVES: Final = frozenset({"task", "idle"})
 """Numbers of a record that differ between equal jobs, or with the room that is left."""
 
@@ -104,6 +104,8 @@ class _Last(NamedTuple):
     memory: dict[int, JobMemory]
     unschedulable: set[int]
     conditions: dict[int, tuple[str, str, str, str]]
+    by_place: list[int]
+    """Who was refused, where that depends on the jobs ahead."""
 
 
 class RefusedJobs:
@@ -125,6 +127,8 @@ class RefusedJobs:
         """Queues that may hold more or less than in the last cycle (n,)."""
         self._has_moved = False
         self._mark = 0
+        self._known: _Last | None = None
+        """The last cycle, where it is said in their turn who is left out."""
         self.mismatches = 0
         """Cycles in which a job that would have been left out ended otherwise."""
 
@@ -138,6 +142,16 @@ class RefusedJobs:
             return
         touched, ssn.snapshot.touched_jobs = ssn.snapshot.touched_jobs, set()
         last, self._last = self._last, None
+        self._known = None
+        if _is_by_place(ssn):
+            is_due = not 0 <= ssn.now - self._checked_at < CHECKED_EACH_S or try_all
+            if last is None or last.snapshot is not ssn.snapshot or NOWHERE in touched or is_due:
+                self._checked_at = ssn.now
+                return
+            self._known = last
+            ssn.known_refused = np.zeros(len(ssn.left_out), dtype=bool)
+            ssn.known_refused[[row for row in last.by_place if row not in touched]] = True
+            return
         if last is None or NOWHERE in touched or not _is_valid(last, ssn):
             self._checked_at = ssn.now
             return
@@ -153,10 +167,7 @@ class RefusedJobs:
             self._checked_at = ssn.now
             return
         ssn.left_out[[row for group in self._groups for row in group.rows]] = True
-        ssn.records.take_over(last.records, ssn.left_out)
-        ssn.job_memory.update(_of(last.memory, ssn.left_out))
-        ssn.conditions.update(_of(last.conditions, ssn.left_out))
-        ssn.unschedulable.update(row for row in last.unschedulable if ssn.left_out[row])
+        _take_over(last, ssn)
 
     # Each action
 
@@ -199,6 +210,8 @@ class RefusedJobs:
 
         If it does not, the cycle must be decided again.
         """
+        if action == "allocate" and self._known is not None:
+            _take_over(self._known, ssn)
         if action in _HARMLESS or self._mark == ssn.journal.mark():
             return True
         self._has_moved = True
@@ -265,9 +278,12 @@ class RefusedJobs:
         """Remember who was refused, of those about whom nothing is left to write."""
         if ssn.failures.errors or ssn.records.watched:
             return
+        by_place = []
+        if _is_by_place(ssn):
+            by_place = [row for row in ssn.records.by_job if _stands(ssn, row, decisions)]
         groups = {group.key: group for group in self._groups if not group.tried}
         known = {group.first: group for group in self._groups if group.tried}
-        for row in [row for row in ssn.records.by_job if not ssn.left_out[row]]:
+        for row in [row for row in ssn.records.by_job if not (ssn.left_out[row] or by_place)]:
             key = ssn.equal_jobs.key(row, _tasks(ssn, row))
             if key is None and row in known:  # it took part in some actions only
                 key = known[row].key
@@ -291,6 +307,7 @@ class RefusedJobs:
             ssn.job_memory,
             ssn.unschedulable,
             ssn.conditions,
+            by_place,
         )
 
 
@@ -412,12 +429,31 @@ def _is_valid(last: _Last, ssn: Session) -> bool:
         and last.size == _size(ssn)
         and ssn.considered is None
         and _KNOWN.issuperset(ssn.actions)
-        and not any(map(ssn.hooks.tiers, _BY_PLACE))
     )
 
 
 def _size(ssn: Session) -> tuple[int, int]:
     return ssn.snapshot.nodes.n, len(ssn.snapshot.resources)
+
+
+def _is_by_place(ssn: Session) -> bool:
+    return any(map(ssn.hooks.tiers, _BY_PLACE))
+
+
+def _stands(ssn: Session, job: int, decisions: Decisions) -> bool:
+    """Return whether a job has nothing, and what is stated of it is what is to be stated."""
+    if ssn.left_out[job]:
+        return True
+    is_refused = ssn.records.by_job[job].stage not in (Stage.DONE, Stage.VALIDATE)
+    return is_refused and _has_nothing(ssn, job) and not _is_reported(ssn, job, decisions)
+
+
+def _take_over(last: _Last, ssn: Session) -> None:
+    """Put what is known of those who are left out in a session."""
+    ssn.records.take_over(last.records, ssn.left_out)
+    ssn.job_memory.update(_of(last.memory, ssn.left_out))
+    ssn.conditions.update(_of(last.conditions, ssn.left_out))
+    ssn.unschedulable.update(row for row in last.unschedulable if ssn.left_out[row])
 
 
 def _of(found: dict[int, Any], marked: Mask) -> dict[int, Any]:

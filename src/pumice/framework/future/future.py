@@ -28,6 +28,8 @@ from pumice.framework.topology.search import DomainSearch
 _MOST_TRIES = 24
 """Times at which a job is tried that counting cannot place for certain; steps double between."""
 
+_MOST_PLAYED = 100
+"""Pods that are moved to find out where promised ones go, if counting them is enough."""
 
 Places = dict[int, dict[int, int]]
 """Job to its pods and their nodes, all by row."""
@@ -206,7 +208,16 @@ class Future:
         )
 
     def places(self, promises: Sequence[Promise]) -> dict[int, list[int]] | Promise:
-        """Return on which nodes promised jobs will be, or one that will find no place."""
+        """Return on which nodes promised jobs will be, or one that will find no place.
+
+        Many plain pods are counted: which of the equal nodes they will have is open anyway.
+        """
+        known = [each for each in promises if math.isfinite(each.start)]
+        ended = self._ends().times.searchsorted(max((each.start for each in known), default=0.0))
+        if ended + sum(each.demand.count for each in known) > _MOST_PLAYED:
+            room = self._settled_room()
+            if self._is_certain(promises):
+                return room.places(known)
         found = self._course(promises)
         if isinstance(found, Promise):
             return found

@@ -19,8 +19,8 @@ from pumice.core.views import Job
 from pumice.errors import InputError
 from pumice.framework.arguments import Duration, Fault, arg
 from pumice.framework.columns import Queues
-from pumice.framework.future.promise_changes import remembered
 from pumice.framework.future.profile import Profile
+from pumice.framework.future.promise_changes import remembered
 from pumice.framework.future.promises import Demand, Promise
 from pumice.framework.future.room import RunTimes, overdue_pods
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Why
@@ -66,6 +66,7 @@ class Reservation(Plugin, name="reservation"):
     """Promise starts to jobs that find no room; others start only if they delay none of these."""
 
     simulator = SimulatorAssumptions(timed=True, foretold=True, all_jobs=True)
+    equal_jobs = True  # of those that have a turn, as far as it is in vain
     admits_all = True  # one that waits to be admitted could not be promised a start
     mode: str = arg(
         "reservation.mode",
@@ -282,21 +283,23 @@ class Reservation(Plugin, name="reservation"):
         if not self._waits[job]:
             return None
         if self.mode == "strict":
-            return (
-                self._behind(line) if line.first and self._holding(line.promises.values()) else None
-            )
-        own, future = line.promises.get(job), self._ssn.future
-        if self._is_early(own):
-            others = self._others(line, job) or [own]
-            return self._would_delay(others[0], self._end(job))
-        demand = future.demand(job)
+            holds = line.first and self._holding(line.promises.values())
+            return self._behind(line) if holds else None
+        own, now = line.promises.get(job), self._ssn.future.now
+        if own is not None and self._is_early(own):
+            return self._would_delay((self._others(line, job) or [own])[0], self._end(job))
+        demand = self._ssn.future.demand(job)
         profile = self._profile(line, demand) if line.promises else None
-        if own is not None and own.start <= future.now:
-            future.nominate(own.job)  # its time has come
+        if own is not None and own.start <= now:  # its time has come
+            self._ssn.future.nominate(job)
             self._clear(job, is_sure=profile is not None)
-            return None
-        if profile is None or demand.count > profile.now:
-            return None  # it is not sure, or it leaves others all that they have
+        elif profile is not None and demand.count <= profile.now:
+            return self._delays(line, job, profile)
+        return None  # it is not sure, or it finds no room and leaves others all that they have
+
+    def _delays(self, line: _Line, job: int, profile: Profile) -> Refusal | None:
+        """Refuse a job that has room if it would delay another one; else it is cleared."""
+        own, demand = line.promises.get(job), self._ssn.future.demand(job)
         if self.mode == "easy" and (own is not None or self._is_ahead(line, job)):
             return None
         with profile.without(own):
