@@ -234,7 +234,7 @@ class Reservation(Plugin, name="reservation"):
         blocked = ssn.future.without_room(waiting)
         left = self._depth
         if self.mode == "conservative":
-            left -= len(blocked & line.promises.keys())
+            left -= len(line.promises)
         skipped: list[int] = []
         for row in waiting:
             own, takes = line.promises.get(row), table.priority[row] >= self.min_priority
@@ -265,7 +265,8 @@ class Reservation(Plugin, name="reservation"):
         while self._silent and self._place[self._silent[0]] < until:
             row = self._silent.popleft()
             line = self._line(int(self._ssn.snapshot.jobs.queue[row]))
-            line.keep(self._promise(line, row))
+            if row in line.promises or len(line.promises) < self._depth:
+                line.keep(self._promise(line, row))
 
     def may_try(self, job: Job) -> Verdict:
         """Refuse a job for which the answer is known before it is placed."""
