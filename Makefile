@@ -9,7 +9,7 @@ RUNTIME := $(VENV)/.stamp-runtime
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test plain faults check docs e2e churn bench fuzz properties mutants release
+.PHONY: help setup demo quick test full plain faults check docs e2e churn bench fuzz properties mutants release
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,10 +23,11 @@ quick: $(STAMP) ## format, lint, types, golden cases, tests of the deciding core
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q -n 2 tests/scenarios/test_golden.py tests/unit/core tests/unit/framework
+	$(BIN)/pytest -q -n 2 --short tests/scenarios/test_golden.py tests/unit/core tests/unit/framework
 
-# With COVERAGE, as in CI, what failed is tried once more, alone, and named if it passes then.
-test: $(STAMP) ## run all tests; with COVERAGE=1, hold the lines they reach to a threshold
+# With COVERAGE, as in CI, all tests run; what failed is tried once more, alone, and named if it
+# passes then.
+test: $(STAMP) ## run the tests, about five minutes on two cores; with COVERAGE=1 all, and count the lines they reach
 ifdef COVERAGE
 	rm -rf build/coverage && mkdir -p build/coverage
 	$(BIN)/coverage run -m tools.retry -q -n 2 --ignore tests/performance
@@ -34,8 +35,12 @@ ifdef COVERAGE
 	$(BIN)/coverage report
 	$(BIN)/python -m tools.retry -q tests/performance  # these compare times: measuring lines would distort them
 else
-	$(BIN)/pytest -q -n 2
+	@echo "about five minutes on two cores; slow tests and most draws are left out: make full runs all"
+	$(BIN)/pytest -q -n 2 --short
 endif
+
+full: $(STAMP) ## run all tests, slow ones and every draw too: about eleven minutes on two cores
+	$(BIN)/pytest -q -n 2
 
 plain: $(STAMP) ## golden cases and properties of placing without the compiled kernel
 	PUMICE_KERNEL=off $(BIN)/pytest -q -n 2 tests/scenarios/test_golden.py tests/properties/test_placing.py \
@@ -57,8 +62,9 @@ mutants: $(STAMP) ## change the code here and there and see whether tests notice
 	$(BIN)/python -m tools.mutants --count $(or $(COUNT),40) --seed $(or $(SEED),0)
 
 # What failed is tried once more, alone, and named if it passes then.
-e2e: $(STAMP) ## run the tests on a real control plane, built on the first run
+e2e: $(STAMP) ## run the tests on a real control plane, built on the first run; with OPERATORS=1 those of other projects too
 	$(BIN)/python -m tests.e2e_kube.controlplane.build
+	$(if $(OPERATORS),$(BIN)/python -m tests.e2e_kube.operators)
 	$(BIN)/python -m tools.retry -q -p no:randomly tests/e2e_kube
 
 SEEDS ?= 2000
@@ -82,9 +88,9 @@ check: $(STAMP) docs ## format, lint, types, layers, import cycles, spelling, do
 	$(BIN)/codespell
 	$(BIN)/python -m tools.audit
 
-release: $(STAMP) ## audit locked versions, build wheel, source archive, bill of materials and checksums into dist/
-	$(BIN)/python -m tools.audit --strict
+release: $(STAMP) ## write wheels, source archive, chart, manifest, notes, bill of materials and checksums to dist/
 	$(BIN)/python -m tools.release dist
+	$(BIN)/python -m tools.audit
 
 docs: $(STAMP) ## write the documentation as a site to build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -92,6 +92,10 @@ CONFIGURATIONS["tree"] = CONFIGURATIONS["capacity"]
 _SHAPES = ((1000, 2), (2000, 4), (4000, 8), (1000, 4), (2000, 16))  # milli-cpu, GiB
 _BIG = (8000, 32)
 _GANG = 20  # pods in each running group
+_RACKS = {"network": 16, "racks": 4}
+"""Nodes of a rack, where there are network domains."""
+_GREEDY = 2000
+"""Queues that lose pods, where there are many."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,14 @@ class Case:
         """The configuration text."""
         return CONFIGURATIONS[self.kind]
 
+    @property
+    def node_usage(self) -> dict[str, Manifest]:
+        """What nodes were measured to use, by name."""
+        return {
+            f"node-{i:05d}": {"cpu": i % 70, "memory": i % 50, "metricsTime": 1768478390.0}
+            for i in range(self.nodes if self.kind == "usage" else 0)
+        }
+
     def objects(self) -> list[Manifest]:
         """Return all manifests of the cluster."""
         return list(self.stream())
@@ -122,7 +134,8 @@ class Case:
         """Make the manifests of the cluster one after the other."""
         queues, names = _queues(self)
         yield from map(_node, range(self.nodes))
-        yield from _domains(self.nodes) if self.kind == "network" else ()
+        if self.kind in _RACKS:
+            yield from _domains(self.nodes, _RACKS[self.kind])
         yield from queues
         yield from (_priority_class("low", 10), _priority_class("high", 1000))
         yield from policy_clusters.objects(self.kind, self.nodes, self.pods)
@@ -149,9 +162,9 @@ def _node(i: int) -> Manifest:
     }
 
 
-def _domains(n_nodes: int) -> Iterator[Manifest]:
-    """Make racks of 16 nodes, rows of 8 racks, and halls of 4 rows."""
-    size, names = 16, [f"node-{i:05d}" for i in range(n_nodes)]
+def _domains(n_nodes: int, size: int) -> Iterator[Manifest]:
+    """Make racks of some nodes, rows of 8 racks, and halls of 4 rows."""
+    names = [f"node-{i:05d}" for i in range(n_nodes)]
     for tier, (word, kind) in enumerate(
         (("rack", "Node"), ("row", "HyperNode"), ("hall", "HyperNode"))
     ):
@@ -194,10 +207,16 @@ def _queues(case: Case) -> tuple[list[Manifest], list[str]]:
         return _queue_tree(case.nodes, 50, 99)
     if case.kind in RECLAIMING:
         rich = {"cpu": str(64 * case.nodes), "memory": f"{256 * case.nodes}Gi"}
-        greedy = _queue("greedy", 0, deserved={"cpu": "1", "memory": "1Gi"})
-        return [greedy, _queue("starved", 1, deserved=rich)], ["starved"]
+        little = {"cpu": "1", "memory": "1Gi"}
+        greedy = [_queue(name, 0, deserved=little) for name in _greedy(case.kind)]
+        return [*greedy, _queue("starved", 1, deserved=rich)], ["starved"]
     names = [f"q{i}" for i in range(4)]
     return [_queue(name, i) for i, name in enumerate(names)], names
+
+
+def _greedy(kind: str) -> list[str]:
+    """Name the queues that hold more than they deserve."""
+    return [f"greedy-{i}" for i in range(_GREEDY)] if kind == "reclaim-queues" else ["greedy"]
 
 
 def _queue_tree(n_nodes: int, n_branches: int, n_leaves: int) -> tuple[list[Manifest], list[str]]:
@@ -227,11 +246,13 @@ def _running(case: Case, queues: list[str]) -> Iterator[Manifest]:
 def _full_nodes(case: Case, queues: list[str]) -> Iterator[Manifest]:
     """Fill every node with low-priority pods of 8 cpu and 32 GiB."""
     places = [f"node-{i:05d}" for i in range(case.nodes) for _ in range(4 * (1 + i % 3))]
-    for j, start in enumerate(range(0, len(places), _GANG)):
-        owner = "greedy" if case.kind in RECLAIMING else queues[j % len(queues)]
+    owners = _greedy(case.kind) if case.kind in RECLAIMING else queues
+    size = _GANG if len(owners) < _GREEDY else 4
+    for j, start in enumerate(range(0, len(places), size)):
+        owner = owners[j % len(owners)]
         name, age = f"old{j:05d}", 100 + j % 50000
         yield _group(name, owner, 1, _BIG, age, phase="Running", cls="low")
-        for k, on in enumerate(places[start : start + _GANG]):
+        for k, on in enumerate(places[start : start + size]):
             yield _pod(name, k, _BIG, age, on=on, priority=10)
 
 
@@ -245,15 +266,17 @@ def _pending(case: Case, queues: list[str]) -> Iterator[Manifest]:
             shape = (1000 + 10 * (j % 200), 2 + j % 7)
         if case.kind == "many-shapes":
             shape = (1000 + j % 1000, 2 + j % 7)
-        if evicting:
+        if evicting or case.kind == "racks":
             shape = _BIG
         members = min(case.gang, case.pods - j * case.gang)
         queue = queues[j % len(queues)]
         group = _group(
             name, queue, members, shape, age, phase="Inqueue", cls="high" if high else ""
         )
-        if case.kind == "network":
+        if case.kind in _RACKS:
             group["spec"]["networkTopology"] = {"mode": "hard", "highestTierAllowed": 2}
+        if case.kind == "elastic":
+            group["spec"]["minMember"] = 1
         if case.kind == "task-topology":
             group["metadata"]["annotations"] = {"volcano.sh/task-topology-affinity": "ps,w"}
         yield group

@@ -19,7 +19,7 @@ from typing import Any, Final
 from bench.checkouts import HERE, environment
 from bench.clusters import CONFIGURATIONS, Case
 from bench.full_cluster import FullCluster
-from bench.policy_clusters import EVICTING, StillExtender
+from bench.policy_clusters import EVICTING, PLUGINS, StillExtender
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.output_files import write_file
 from pumice.scenarios.objects import advance
@@ -53,26 +53,29 @@ _SIZES: Final = (
 )
 
 
-def _cases() -> Iterable[tuple[str, str, Callable[[], list[dict[str, Any]]]]]:
-    """Yield names, configurations and what makes the objects."""
+def _cases() -> Iterable[tuple[str, str, Callable[[], list[dict[str, Any]]], dict[str, Any]]]:
+    """Yield names, configurations, what makes the objects, and the measured use of nodes."""
     for kind in CONFIGURATIONS:
         for nodes, pods, gang, running in _SIZES:
             few = min(pods, 60) if kind in EVICTING or kind.startswith("extender") else pods
             case = Case(kind, nodes, 0 if "idle" in kind else few, gang, running)
-            yield case.name, case.conf, case.objects
+            yield case.name, case.conf, case.objects, case.node_usage
     for name, conf in (("default", DEFAULT_CONF), ("evicting", _EVICTING)):
-        yield f"full-{name}", conf, FullCluster(30, 60).objects
-        yield f"nearly-full-{name}", conf, FullCluster(30, 60, running_cpu=2.5).objects
+        yield f"full-{name}", conf, FullCluster(30, 60).objects, {}
+        yield f"nearly-full-{name}", conf, FullCluster(30, 60, running_cpu=2.5).objects, {}
 
 
-def _decide(conf: str, objects: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _decide(
+    conf: str, objects: Sequence[dict[str, Any]], usage: Mapping[str, Any]
+) -> dict[str, Any]:
     """Decide some cycles with the modules that are imported; return the line of a record."""
-    scheduler = Scheduler(parse_conf(conf), services={"extender": lambda *_: StillExtender()})
+    services = {"extender": lambda *_: StillExtender()}
+    scheduler = Scheduler(parse_conf(conf), plugins=PLUGINS, services=services)
     digest, words = hashlib.sha256(), hashlib.sha256()
     counts: dict[str, list[int]] = {"binds": [], "pipelined": [], "evictions": []}
     state = list(objects)
     for cycle in range(_CYCLES):
-        found = scheduler.cycle(state, _NOW + cycle)
+        found = scheduler.cycle(state, _NOW + cycle, usage)
         for name, numbers in counts.items():
             numbers.append(len(getattr(found, name)))
         every = [found.to_expect(), found.beneficiaries, found.failures]
@@ -85,7 +88,9 @@ def _decide(conf: str, objects: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def record(only: str) -> dict[str, Any]:
     """Decide the cases whose names contain a text."""
     logging.getLogger("pumice").addHandler(logging.NullHandler())
-    return {name: _decide(conf, make()) for name, conf, make in _cases() if only in name}
+    return {
+        name: _decide(conf, make(), usage) for name, conf, make, usage in _cases() if only in name
+    }
 
 
 def record_of(checkout: Path, only: str = "") -> dict[str, Any]:

@@ -3,8 +3,13 @@
 Used by ``bench.clusters``.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
+
+from pumice.plugin import Column, Nodes, Plugin, Queue, Task
 
 Manifest = dict[str, Any]
 
@@ -36,9 +41,20 @@ _EXTENDER = """  - name: extender
       extender.predicateVerb: predicate
       extender.prioritizeVerb: prioritize
 """
+_USAGE = """  - name: usage
+metrics:
+  type: prometheus
+  address: http://localhost:1
+  interval: 30s
+"""
 CONFIGURATIONS = {
+    **dict.fromkeys(("elastic", "soft-spread", "distinct", "hard-affinity"), _PLACING),
+    "racks": _PLACING + "  - name: network-topology-aware\n",
+    "usage": _PLACING + _USAGE,
+    **{f"user-{hook}": _PLACING + f"  - name: {hook}\n" for hook in ("rank", "place", "overused")},
     "preempt": _EVICTING.format(action="preempt", queues="proportion"),
     "reclaim": _EVICTING.format(action="reclaim", queues="capacity"),
+    "reclaim-queues": _EVICTING.format(action="reclaim", queues="capacity"),
     "gangpreempt": _EVICTING.format(action="gangpreempt", queues="proportion"),
     "gangreclaim": _EVICTING.format(action="gangreclaim", queues="capacity"),
     "topology-preempt": _EVICTING.format(action="preempt", queues="proportion")
@@ -54,10 +70,11 @@ CONFIGURATIONS = {
     "extender": _PLACING + _EXTENDER,
     "extender-shapes": _PLACING + _EXTENDER + "      extender.oneAnswerPerShape: true\n",
 }
-EVICTING = ("preempt", "reclaim", "gangpreempt", "gangreclaim", "topology-preempt")
+RECLAIMING = ("reclaim", "gangreclaim", "reclaim-queues")
+"""Kinds for which other queues must lose pods."""
+EVICTING = ("preempt", "gangpreempt", "topology-preempt", *RECLAIMING)
 """Kinds whose nodes are full."""
-RECLAIMING = ("reclaim", "gangreclaim")
-"""Kinds for which another queue must lose pods."""
+_APPS = 20
 _NUMA_KINDS = ("numa", "numa-idle")
 _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 _CPUS = 64
@@ -127,6 +144,26 @@ def constrain(kind: str, pod: Manifest) -> Iterator[Manifest]:
     container = spec["containers"][0]
     if kind == "ports":
         container["ports"] = [{"containerPort": 80, "hostPort": 8080}]
+    elif kind == "distinct":
+        number = sum(map(int, re.findall(r"\d+", meta["name"])))
+        container["resources"]["requests"]["cpu"] = f"{1000 + number}m"
+    elif kind == "soft-spread":
+        mates = {"matchLabels": {"job": meta["labels"]["job"]}}
+        spread = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": mates}
+        keys = "zone", "kubernetes.io/hostname"
+        spec["topologySpreadConstraints"] = [{**spread, "topologyKey": key} for key in keys]
+    elif kind == "hard-affinity":
+        app = {"app": f"a{int(meta['labels']['job'][3:]) % _APPS}"}
+        meta["labels"] |= app
+        wishes = {"podAffinity": "zone", "podAntiAffinity": "kubernetes.io/hostname"}
+        spec["affinity"] = {
+            what: {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"labelSelector": {"matchLabels": app}, "topologyKey": key}
+                ]
+            }
+            for what, key in wishes.items()
+        }
     elif kind == "numa":
         container["resources"]["limits"] = dict(container["resources"]["requests"])
         meta["annotations"][_NUMA_POLICY] = "single-numa-node"
@@ -144,6 +181,34 @@ def constrain(kind: str, pod: Manifest) -> Iterator[Manifest]:
             },
             "status": {"phase": "Pending"},
         }
+
+
+class Rank(Plugin, name="rank"):
+    """Prefers low rows, by comparing candidates; declares nothing."""
+
+    def rank_nodes(self, task: Task, nodes: Nodes) -> Column:
+        """Score the candidates against each other."""
+        del task
+        return -np.argsort(np.argsort(nodes.index)) / max(1, len(nodes))
+
+
+class Place(Plugin, name="place"):
+    """Follows placements; declares nothing."""
+
+    def on_place(self, task: Task, node: int) -> None:
+        """Do nothing."""
+
+
+class Overused(Plugin, name="overused"):
+    """Asks each queue; declares nothing."""
+
+    def overused(self, queue: Queue) -> bool:
+        """Return that none is, reading what it holds."""
+        return bool(queue.allocated[0] < 0)
+
+
+PLUGINS = {each.name: each for each in (Rank, Place, Overused)}
+"""Plugins of users."""
 
 
 class StillExtender:

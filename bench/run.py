@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bench.clusters import Case
-from bench.policy_clusters import StillExtender
+from bench.policy_clusters import PLUGINS, StillExtender
 from bench.report import RESULTS
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import Decisions
@@ -74,6 +74,24 @@ SPECIAL = [
     Case("numa", 1000, 400, 20),
     Case("numa-idle", 1000, 0, 1, 10000),
     Case("network", 16000, 640, 20),
+    Case("elastic", 1000, 1000, 100),
+    Case("elastic", 1000, 10000, 100),
+    Case("soft-spread", 1000, 1000, 20),
+    Case("soft-spread", 10000, 1000, 20),
+    Case("distinct", 1000, 1000, 20),
+    Case("distinct", 10000, 1000, 20),
+    Case("many-shapes", 1000, 1000, 1),
+    Case("hard-affinity", 1000, 400, 1),
+    Case("hard-affinity", 5000, 400, 1),
+    Case("racks", 1750, 640, 64),
+    Case("racks", 17500, 640, 64),
+    Case("preempt", 1000, 100, 1),
+    Case("reclaim", 1000, 100, 1),
+    Case("reclaim-queues", 1000, 100, 10),
+    Case("usage", 1000, 1000, 20),
+    Case("usage", 10000, 1000, 20),
+    *(Case(f"user-{hook}", 1000, 1000, 1) for hook in ("rank", "place", "overused")),
+    *(Case(f"user-{hook}", 1000, 1000, 20) for hook in ("rank", "place", "overused")),
     Case("extender", 1000, 40, 20),
     Case("extender-shapes", 1000, 40, 20),
     Case("idle", 1, 0, 1, 0),
@@ -114,13 +132,14 @@ class Bench:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.scheduler = Scheduler(parse_conf(case.conf), services=SERVICES)
+        self.scheduler = Scheduler(parse_conf(case.conf), plugins=PLUGINS, services=SERVICES)
         gc.collect()
         started = time.process_time()
         self.ingest = Ingest(Snapshot())
         self.snapshot = self.ingest.load(from_manifest(manifest) for manifest in case.objects())
         self.load_s = time.process_time() - started
-        self.decisions = self.scheduler.decide(self.snapshot, NOW)
+        self.usage = case.node_usage
+        self.decisions = self.scheduler.decide(self.snapshot, NOW, self.usage)
         prove(case, self.snapshot, self.decisions)
         if case.kind in ("idle", "changed", "numa-idle"):
             self._settle()
@@ -138,7 +157,7 @@ class Bench:
             for pod in self._changes():
                 self.ingest.upsert(pod)
             self.ingest.settle()
-        self.scheduler.decide(self.snapshot, NOW, only_changes=True)
+        self.scheduler.decide(self.snapshot, NOW, self.usage, only_changes=True)
 
     def _changes(self) -> list[Pod]:
         """Make one pod in a hundred start to leave, or undo that."""
@@ -185,11 +204,17 @@ def prove(case: Case, snapshot: Snapshot, decisions: Decisions) -> None:
         least = int(snapshot.jobs.min_member[row])
         assert bound.get(job, 0) in (0, *range(least, least + 1000)), f"{job} is not whole"
     small = Case(case.kind, 12, 40, min(case.gang, 10), 0)
-    conf = parse_conf(small.conf)
+    conf, usage = parse_conf(small.conf), small.node_usage
     manifests = small.objects()
-    fast = Scheduler(conf, services=SERVICES).cycle(manifests, NOW)
-    things = [from_manifest(manifest) for manifest in manifests]
-    slow = reference_decide(Ingest(Snapshot()).load(things), conf, now=NOW, services=SERVICES)
+    fast = Scheduler(conf, plugins=PLUGINS, services=SERVICES).cycle(manifests, NOW, usage)
+    slow = reference_decide(
+        Ingest(Snapshot()).load(from_manifest(manifest) for manifest in manifests),
+        conf,
+        now=NOW,
+        plugins=PLUGINS,
+        node_usage=usage,
+        services=SERVICES,
+    )
     assert fast == slow, f"{small.name}: the reference decides otherwise"
 
 

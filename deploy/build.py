@@ -23,8 +23,8 @@ from deploy.rbac import (
     FOR_UI_ACTIONS,
     FOR_UI_LOGIN,
     SCHEDULER,
+    listed,
     rules,
-    table,
 )
 from deploy.values_schema import values_schema
 from deploy.webhooks import WEBHOOKS
@@ -37,7 +37,7 @@ _NOTE: Final = (
 )
 
 
-_RIGHTS: Final = "<!-- rights: written by python -m deploy.build -->"
+_PERMISSIONS: Final = "<!-- permissions: written by python -m deploy.build -->"
 
 
 _WIDEST: Final = 1 << 20
@@ -143,9 +143,9 @@ def _values() -> dict[str, list[str]]:
 def _page() -> str:
     """Return the page about installing, with the current rights."""
     text = (HERE.parent / "docs" / "install.md").read_text(encoding="utf-8")
-    before, start, rest = text.partition(_RIGHTS)
-    _, end, after = rest.partition("<!-- end of rights -->")
-    rights = table([SCHEDULER, CONTROLLERS, ADMISSION, certificate_component()])
+    before, start, rest = text.partition(_PERMISSIONS)
+    _, end, after = rest.partition("<!-- end of permissions -->")
+    rights = listed([SCHEDULER, CONTROLLERS, ADMISSION, certificate_component()])
     return f"{before}{start}\n{rights}{end}{after}"
 
 

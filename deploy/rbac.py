@@ -29,8 +29,8 @@ __all__ = [
     "Component",
     "Grant",
     "admission_init",
+    "listed",
     "rules",
-    "table",
 ]
 Manifest = dict[str, Any]
 
@@ -75,21 +75,27 @@ def rules(grants: Iterable[Grant]) -> list[Manifest]:
     ]
 
 
-def table(components: Iterable[Component]) -> str:
-    """Return all rights as a table for the documentation."""
-    lines = ["| account | where | may | of |", "|---|---|---|---|"]
+def listed(components: Iterable[Component]) -> str:
+    """Return all permissions as lists for the documentation, one line for the same verbs."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
     for component in components:
         for where, grants in (
-            ("everywhere", component.everywhere),
-            ("its own namespace", component.at_home),
-            ("namespaces named", component.in_job_namespaces),
+            ("in the whole cluster", component.everywhere),
+            ("in its own namespace", component.at_home),
+            ("in `custom.job_secret_namespaces`", component.in_job_namespaces),
         ):
             for rule in rules(grants):
                 group = rule["apiGroups"][0]
                 names = [f"`{one}{f'.{group}' if group else ''}`" for one in rule["resources"]]
-                only = (
-                    f" named {', '.join(rule['resourceNames'])}" if "resourceNames" in rule else ""
-                )
-                row = (component.name, where, " ".join(rule["verbs"]), ", ".join(names) + only)
-                lines.append(f"| {' | '.join(row)} |")
-    return "\n".join(lines) + "\n"
+                if "resourceNames" in rule:
+                    names[-1] += f" ({', '.join(rule['resourceNames'])})"
+                row = (component.name, where, " ".join(rule["verbs"]))
+                rows.setdefault(row, []).extend(names)
+    lines = []
+    last = None
+    for (name, where, verbs), of in rows.items():
+        if (name, where) != last:
+            lines += ["", f"**{name}**, {where}:", ""]
+            last = (name, where)
+        lines.append(f"- {verbs}: {', '.join(of)}")
+    return "\n".join(lines) + "\n\n"

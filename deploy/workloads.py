@@ -5,7 +5,6 @@ Names, labels, ports and mount points are Volcano's, so that tools for Volcano w
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from deploy.rbac import (
     rules,
 )
 from deploy.webhooks import DEFAULT, SERVICE, WEBHOOKS
+from pumice import __version__
 
 Manifest = dict[str, Any]
 
@@ -29,7 +29,7 @@ SECRET: Final = "volcano-admission-secret"  # noqa: S105  # the name of one
 JOB_NAMESPACES: Final = ("default",)
 """Namespaces of jobs with the plugins ssh and mpi, which need a Secret."""
 JOB_ROLE: Final = "volcano-job-secrets"
-IMAGE: Final = f"pumice:{version('pumice')}"
+IMAGE: Final = f"pumice:{__version__}"
 USER: Final = 1000
 CONFIG: Final = Path(__file__).resolve().parent / "helm" / "pumice" / "config"
 CERTIFICATES: Final = "/admission.local.config/certificates"

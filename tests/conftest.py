@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import inspect
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,40 @@ settings.register_profile(  # make properties
     "fresh", settings.get_profile("pumice"), derandomize=False, print_blob=True
 )
 settings.load_profile("pumice")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`make test` is short; continuous integration and a file run by hand leave nothing out."""
+    parser.addoption("--short", action="store_true", help="leave slow tests and most draws out")
+
+
+@pytest.hookimpl(tryfirst=True)  # before they are shuffled
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked ``slow``, and all but each nth case of ``sample(n)``."""
+    if not config.getoption("--short"):
+        return
+    seen: Counter[str] = Counter()
+    left: list[pytest.Item] = []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        mark = item.get_closest_marker("sample")
+        if item.get_closest_marker("slow") or (mark and seen[test] % mark.args[0]):
+            left.append(item)
+        seen[test] += 1
+        _draw_less(item)
+    out = set(left)
+    items[:] = [item for item in items if item not in out]
+    config.hook.pytest_deselected(items=left)
+
+
+def _draw_less(item: pytest.Item) -> None:
+    """Draw a third of the examples of a property: each run draws the same, so more find little."""
+    function = getattr(item, "obj", None)
+    given = getattr(function, "_hypothesis_internal_use_settings", None)
+    if given is not None and not hasattr(function, "_draws_less"):
+        fewer = max(given.max_examples // 3, 2)
+        function._hypothesis_internal_use_settings = settings(given, max_examples=fewer)  # type: ignore[union-attr]
+        function._draws_less = True  # type: ignore[union-attr]
 
 
 def pytest_collection_finish() -> None:

@@ -17,7 +17,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from tools.release import ROOT, pins
+from tools.packages import ROOT
+from tools.release import pins
 
 URL: Final = "https://api.osv.dev/v1/querybatch"
 ACCEPTED: Final[Mapping[str, str]] = {}

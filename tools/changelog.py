@@ -1,6 +1,8 @@
 """`python -m tools.changelog VERSION`: move the fragments of `changelog.d/` into `CHANGELOG.md`.
 
-The sentences become a section of the version, grouped by kind, and the fragments are deleted.
+The sentences become a section of the version, and the fragments are deleted.  What is new is
+grouped by subject, all else by kind.  The first release only lists what is new: nobody had what was
+changed or fixed before it.
 """
 
 import argparse
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from pumice.api.output_files import write_file
-from tools.release import ROOT
+from tools.packages import ROOT
 
 KINDS: Final[Mapping[str, str]] = {
     "feature": "New",
@@ -22,6 +24,20 @@ KINDS: Final[Mapping[str, str]] = {
     "docs": "Documentation",
 }
 """Kinds of fragments and their headings, in the order of a section."""
+SUBJECTS: Final[Mapping[str, str]] = {
+    "Dashboard": r"dashboard|pumice ui",
+    "Faster": r"times (as )?fast|faster|half the time|halve|costs? less|less time|simulations are",
+    "Simulation and research": r"simulat|pumice (sim|trace|sweep|tune)|library|slowdown|learning",
+    "The past: records, replays, canaries": r"pumice (record|replay|canary|history)",
+    "Policy tests and configurations": r"policy test|scenario|config check|pumice (test|lint|diff)",
+    "Why a job waits, and what if": r"explain|whatif|remed|^cause|forecast|doctor",
+    "Plugins of your own": r"\bhook|plugin (author|of your|that)|plugins can|pumice\.plugin",
+    "On your own machine": r"pumice (up|demo|job|queue|pod)|python -m pumice",
+    "On a cluster": r"serve|chart|certificate|API server|make faults|threat|usage|real cluster",
+}
+"""Subjects of what is new, by the first words of a text: the first that fits, else the last one."""
+_FIRST_WORDS: Final = 110
+_DECIDING: Final = "Queues, gangs and placing"
 _NAME: Final = re.compile(rf"[a-z0-9]+(?:-[a-z0-9]+)*\.({'|'.join(KINDS)})\.md")
 _VERSION: Final = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
 _UNRELEASED: Final = "## Unreleased\n\nSee `changelog.d/`.\n"
@@ -49,14 +65,27 @@ def fragments(folder: Path) -> dict[Path, str]:
     return found
 
 
-def section(version: str, day: date, texts: Sequence[tuple[str, str]]) -> str:
+def section(
+    version: str, day: date, texts: Sequence[tuple[str, str]], *, first: bool = False
+) -> str:
     """Write the section of a version; each text has its kind."""
-    parts = [f"## {version} ({day.isoformat()})"]
-    for kind, heading in KINDS.items():
-        entries = [_entry(text) for its_kind, text in texts if its_kind == kind]
-        if entries:
-            parts.append(f"### {heading}\n\n" + "\n".join(entries))
-    return "\n\n".join(parts) + "\n"
+    groups: dict[str, list[str]] = {}
+    for kind, text in texts:
+        if kind == "feature":
+            groups.setdefault(_subject(text), []).append(_entry(text))
+        elif not first:
+            groups.setdefault(KINDS[kind], []).append(_entry(text))
+    order = [_DECIDING, *reversed([*SUBJECTS]), *KINDS.values()]
+    parts = [
+        f"### {heading}\n\n" + "\n".join(groups[heading]) for heading in order if heading in groups
+    ]
+    return "\n\n".join((f"## {version} ({day.isoformat()})", *parts)) + "\n"
+
+
+def _subject(text: str) -> str:
+    begin = text[:_FIRST_WORDS]
+    fits = (name for name, words in SUBJECTS.items() if re.search(words, begin, re.IGNORECASE))
+    return next(fits, _DECIDING)
 
 
 def _entry(text: str) -> str:
@@ -83,7 +112,8 @@ def move(root: Path, version: str, day: date) -> int:
     if not found:
         raise ChangelogError(f"{root / 'changelog.d'}: expected at least one fragment, got none")
     texts = [(kind, file.read_text(encoding="utf-8")) for file, kind in found.items()]
-    new = f"{_UNRELEASED}\n{section(version, day, texts)}"
+    first = "\n## " not in old.partition(_UNRELEASED)[2]
+    new = f"{_UNRELEASED}\n{section(version, day, texts, first=first)}"
     write_file(changelog, old.replace(_UNRELEASED, new))
     for file in found:
         file.unlink()

@@ -15,8 +15,7 @@ from pumice.serve.options import FLAGS, Flag
 DOCS: Final = Path(__file__).parents[1] / "docs"
 PROCESSES: Final = ("scheduler", "controllers", "webhooks")
 _FLAGS_INTRO: Final = (
-    "A cell holds the default; it is empty if there is none, and a dash if the process does not "
-    "have the flag. `pumice serve all` takes the flags of all three. "
+    "`pumice serve all` takes the flags of all processes. "
     "[How flags are read](operating.md#how-flags-are-read)."
 )
 _IGNORED_INTRO: Final = (
@@ -24,10 +23,9 @@ _IGNORED_INTRO: Final = (
     "of the log says so."
 )
 _METRICS_INTRO: Final = (
-    "Served at `/metrics` of `--listen-address` with `--enable-metrics`. Names, labels and buckets "
-    "are Volcano's, so dashboards and alerts keep working; names that begin with `pumice_` are our "
-    "own. The metrics of a job or a queue disappear with it. Amounts of queues are computed at "
-    "most every five seconds."
+    "Served at `/metrics` of `--listen-address` with `--enable-metrics`. Names that begin with "
+    "`volcano_` have Volcano's labels and buckets, so dashboards and alerts keep working. The "
+    "metrics of a job or a queue disappear with it; amounts of queues are at most five seconds old."
 )
 _QUEUE: Final = "volcano_queue_"
 _UNITS: Final = ("_milli_cpu", "_memory_bytes", "_scalar_resources")
@@ -49,31 +47,31 @@ def _flags() -> str:
     for process in PROCESSES:
         for flag in FLAGS[process]:
             known.setdefault(shown(flag), {})[process] = flag
-    used = [name for name, by in known.items() if not next(iter(by.values())).ignored]
-    lines = [
-        "# Flags of `pumice serve`",
-        "",
-        _FLAGS_INTRO,
-        "",
-        *_table(("Flag", *PROCESSES, "Meaning"), (_flag_row(name, known[name]) for name in used)),
-        "",
-        "## Accepted without effect",
-        "",
-        _IGNORED_INTRO,
-        "",
-        *_table(("Flags", "Reason"), _ignored_rows(known)),
-    ]
+    lines = ["# Flags of `pumice serve`", "", _FLAGS_INTRO, ""]
+    for title, processes in (("Shared", None), *((each.title(), each) for each in PROCESSES)):
+        rows = [
+            _flag_row(name, by)
+            for name, by in known.items()
+            if not next(iter(by.values())).ignored
+            and (len(by) > 1 if processes is None else [*by] == [processes])
+        ]
+        lines += [f"## {title}", "", *_table(("Flag", "Default", "Meaning"), rows), ""]
+    lines += ["## Accepted without effect", "", _IGNORED_INTRO, ""]
+    lines += _table(("Flags", "Reason"), _ignored_rows(known))
     return "\n".join(lines) + "\n"
 
 
 def _flag_row(name: str, by_process: dict[str, Flag]) -> tuple[str, ...]:
-    cells = [_default(by_process.get(process)) for process in PROCESSES]
-    return (f"`{name}`", *cells, next(iter(by_process.values())).help)
+    """Return a row; where the processes differ, each default has its process."""
+    defaults = {process: _default(flag) for process, flag in by_process.items()}
+    if len({*defaults.values()}) == 1:
+        cell = next(iter(defaults.values()))
+    else:
+        cell = ", ".join(f"{one} {text}" for one, text in defaults.items() if text)
+    return (f"`{name}`", cell, next(iter(by_process.values())).help)
 
 
-def _default(flag: Flag | None) -> str:
-    if flag is None:
-        return "-"
+def _default(flag: Flag) -> str:
     if flag.kind == "gates":
         return "[gates](operating.md#how-flags-are-read)"
     text = written_default(flag)
@@ -96,7 +94,7 @@ def _metrics() -> str:
         "",
         _METRICS_INTRO,
         "",
-        *_table(("Name", "Kind", "Labels", "What it tells"), _metric_rows()),
+        *_table(("Name", "Kind", "Labels", "Meaning"), _metric_rows()),
     ]
     return "\n".join(lines) + "\n"
 

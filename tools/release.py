@@ -1,14 +1,14 @@
-"""`make release`: wheel, source archive, bill of materials and checksums, the same bytes each time.
+"""`make release`: all files of a release, the same bytes each time, without a network.
 
     python -m tools.release [FOLDER]
 
-The archives carry the time of the last commit, so that anyone can build them again and
-compare the checksums.
+Wheels without and with the kernel, source archive, chart, manifest, the section of the changelog,
+bill of materials and checksums.  The archives carry the time of the last commit, so that anyone
+can build them again and compare the checksums.
 """
 
 import hashlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pumice.api.output_files import write_file
+from tools.packages import ROOT, build, chart, kernel_wheels, missing_platforms
 
-ROOT: Final = Path(__file__).resolve().parents[1]
 SUMS: Final = "SHA256SUMS"
 _PIN: Final = re.compile(r"(?m)^([A-Za-z0-9][\w.-]*)==(\S+?)(?:\s*;[^\\\n]*)?\s*\\?$")
 _HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
@@ -36,17 +36,9 @@ def pins(lock: Path) -> Iterator[tuple[str, str, list[str]]]:
         yield match[1].lower(), match[2], _HASH.findall(text, match.end(), end)
 
 
-def build(folder: Path, epoch: int, *options: str) -> list[Path]:
-    """Build wheel and source archive, unless options choose one of them."""
-    env = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.resolve()), *options]
-    subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)  # noqa: S603
-    return sorted((*folder.glob("*.whl"), *folder.glob("*.tar.gz")))
-
-
 def bill_of_materials(files: list[Path], epoch: int) -> dict[str, Any]:
     """List the parts of Pumice, in the form of CycloneDX 1.5."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = _project()
     name, version = project["name"], project["version"]
     reference = f"pkg:pypi/{name}@{version}"
     locked = list(pins(ROOT / "requirements" / "runtime.txt"))
@@ -122,15 +114,38 @@ def release(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("pumice-*"), *folder.glob("pumice.*"), *folder.glob(SUMS)):
         old.unlink()
-    epoch = _commit_time()
+    epoch, version = _commit_time(), _project()["version"]
     files = build(folder, epoch)
-    bill = folder / f"{files[0].name.partition('-')[0]}.cdx.json"
+    files += [file for wheel in folder.glob("*-any.whl") for file in kernel_wheels(wheel)]
+    files.append(chart(folder, version, epoch))
+    for name, text in _texts(version).items():
+        write_file(folder / name, text)
+        files.append(folder / name)
+    bill = folder / f"pumice-{version}.cdx.json"
     content = json.dumps(bill_of_materials(files, epoch), indent=1, sort_keys=True)
     write_file(bill, f"{content}\n")
     files.append(bill)
     sums = folder / SUMS
     write_file(sums, "".join(f"{_sum(file)}  {file.name}\n" for file in files))
     return [*files, sums]
+
+
+def _texts(version: str) -> dict[str, str]:
+    """Return the files of a release that are only copied."""
+    manifest = (ROOT / "deploy" / "pumice.yaml").read_text(encoding="utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    _, found, section = changelog.partition(f"\n## {version} (")
+    texts = {f"pumice-{version}.yaml": manifest}
+    if found:
+        section = section.partition("\n## ")[0]
+        texts[f"pumice-{version}.notes.md"] = f"## {version} ({section}"
+    return texts
+
+
+def _project() -> dict[str, Any]:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    project: dict[str, Any] = tomllib.loads(text)["project"]
+    return project
 
 
 def _commit_time() -> int:
@@ -145,3 +160,5 @@ def _commit_time() -> int:
 if __name__ == "__main__":
     for made in release(Path(sys.argv[1] if len(sys.argv) > 1 else "dist")):
         print(made)  # noqa: T201
+    for platform in missing_platforms():
+        print(f"not made: the wheel for {platform}, there is no compiler for it")  # noqa: T201

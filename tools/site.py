@@ -9,25 +9,19 @@ from mkdocs.structure.files import File, Files
 
 ROOT: Final = Path(__file__).parents[1]
 SECTIONS: Final = {
-    "Start": ["tutorial", "submit", "concepts", "demo", "embedded-cluster"],
-    "Cookbook": ["recipes", "cookbook", "capacity-tree", "victims"],
+    "Start": ["tutorial", "concepts", "submit", "embedded-cluster", "glossary"],
+    "Cookbook": ["cookbook", "scenarios"],
     "Operate": [
-        *("install", "migrating", "operating", "upgrade", "runbook", "autoscalers"),
-        *("admission", "queue-gates", "resource-claims", "hypernode-discovery", "node-usage"),
-        *(
-            "node-shards",
-            "kubernetes-gangs",
-            "maintenance",
-            "live",
-            "reliability",
-            "threat-model",
-            "e2e",
-        ),
+        *("install", "migrating", "operating", "upgrade", "runbook"),
+        *("admission", "lint", "resource-claims", "live", "reliability", "threat-model"),
     ],
-    "Ask": ["explain", "whatif", "scenarios", "lint", "dashboard", "record"],
+    "Ask": ["explain", "whatif", "dashboard", "record"],
     "Research": ["library", "sim", "sweeps"],
     "Extend": ["writing-plugins", "hooks", "architecture", "style", "releasing"],
-    "Reference": ["flags", "metrics", "codes", "compat", "performance", "record-format", "api"],
+    "Reference": [
+        *("flags", "codes", "metrics", "compatibility", "compat", "performance"),
+        *("record-format", "api"),
+    ],
 }
 """The pages of each part; an unlisted page goes to the reference."""
 FOLDERS: Final = {

@@ -25,7 +25,7 @@ class PreferFreshNodes(Plugin, name="prefer-fresh-nodes"):
     An annotation of the node has the time; without one, its creation time counts.
     """
 
-    simulator = SimulatorAssumptions(timed=True)
+    simulator = SimulatorAssumptions()
 
     annotation: str = arg(
         "prefer-fresh-nodes.annotation",

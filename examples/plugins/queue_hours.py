@@ -17,7 +17,7 @@ class QueueHours(Plugin, name="queue-hours"):
     A queue names them in an annotation, as in "22-06"; one that names none is in between.
     """
 
-    simulator = SimulatorAssumptions(timed=True)
+    simulator = SimulatorAssumptions()
 
     annotation: str = arg(
         "queue-hours.annotation",
@@ -35,6 +35,10 @@ class QueueHours(Plugin, name="queue-hours"):
     def on_open(self, ssn: PluginSession) -> None:
         """Compute the hour of the cycle."""
         self._hour = int(ssn.now / 3600 + self.offset) % 24
+
+    def changes_at(self, ssn: PluginSession) -> float:
+        """Return the next full hour."""
+        return (ssn.now // 3600 + 1) * 3600
 
     def order_queues(self, queues: Queues) -> Column:
         """Return 0 for queues in their hours, 1 for those that name none, 2 for the others."""

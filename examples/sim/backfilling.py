@@ -2,7 +2,7 @@
 
 Run as ``python examples/sim/backfilling.py LOGS [--chart FILE.svg]``; LOGS is a folder with logs of
 the Parallel Workloads Archive and the list of Philly's jobs.  The tables are those of the page
-docs/backfilling.md.
+docs/plugins/reservation.md.
 """
 
 import argparse

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _MODULES = {
     "Cluster": "clusters",
     "Explained": "clusters",
     "History": "histories",
+    "Recording": "recordings",
     "Repeats": "simulations",
     "Result": "simulations",
     "Results": "simulations",
@@ -17,6 +18,7 @@ _MODULES = {
     "explain": "clusters",
     "load": "clusters",
     "nodes": "workloads",
+    "record": "recordings",
     "repeat": "simulations",
     "simulate": "simulations",
     "tune": "searches",

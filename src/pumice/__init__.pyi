@@ -5,6 +5,8 @@ from pumice.library.clusters import explain as explain
 from pumice.library.clusters import load as load
 from pumice.library.clusters import whatif as whatif
 from pumice.library.histories import History as History
+from pumice.library.recordings import Recording as Recording
+from pumice.library.recordings import record as record
 from pumice.library.searches import tune as tune
 from pumice.library.simulations import Repeats as Repeats
 from pumice.library.simulations import Result as Result

@@ -154,10 +154,10 @@ class VirtualClock(_Timers):
         """Move on by some seconds; return how many timers ran."""
         return self.advance_to(self._now + seconds)
 
-    def step(self) -> bool:
+    def step(self, until: float = math.inf) -> bool:
         """Move on to the next timer and run those of that instant; return whether there was one."""
         due = self.next_at()
-        if due is None:
+        if due is None or due > until:
             return False
         self._now = max(self._now, due)
         return self.run_due() > 0

@@ -17,6 +17,18 @@ def collect_rarely() -> None:
 
 
 @contextmanager
+def paused() -> Iterator[None]:
+    """Search for nothing while many objects are made, all of which stay."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@contextmanager
 def reading() -> Iterator[None]:
     """Search for nothing while a command reads its input, and never among what it has read.
 

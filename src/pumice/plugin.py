@@ -20,7 +20,8 @@ Codes in explanations
     ``Reason``, a ``Refusal`` and the attribute ``spares`` name.
 What ``node_terms`` returns
     ``AmountTerm``, made by ``packed_score``, ``requested_score`` or ``strategy_score``, or
-    ``POD_LIMIT``; ``PodCounts`` for refusals by the number of pods in a domain.
+    ``POD_LIMIT``; ``PodCounts`` for refusals by the number of pods in a domain,
+    ``RankTerm`` for scores that compare nodes.
 What else a plugin may declare
     ``SimulatorAssumptions``: makes simulations with it fast; ``QueueLimits`` and
     ``AdmissionLimit``: the limits it enforces on queues, for metrics and the simulator;
@@ -70,6 +71,7 @@ from pumice.framework.placement.terms import (
     POD_LIMIT,
     AmountTerm,
     PodCounts,
+    RankTerm,
     packed_score,
     requested_score,
     strategy_score,
@@ -128,6 +130,7 @@ __all__ = [
     "Queue",
     "QueueLimits",
     "Queues",
+    "RankTerm",
     "Reason",
     "Refusal",
     "Shape",

@@ -245,6 +245,7 @@ STAGED = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", STAGED)
 def test_the_why_panel_tells_the_truth_of_a_staged_situation(
     visit: Any, answers: Any, name: Any

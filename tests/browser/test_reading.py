@@ -45,6 +45,7 @@ PAGES = (
 )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("path", PAGES)
 def test_a_long_name_pushes_nothing_away_on_a_phone(visit: Any, long_names: Any, path: str) -> None:
     page = visit(long_names, viewport={"width": 390, "height": 844}).go(path)

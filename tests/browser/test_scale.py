@@ -69,6 +69,7 @@ def within(limit_ms: float, measured: Callable[[], float]) -> bool:
     return any(measured() < limit_ms for _ in range(TRIES))
 
 
+@pytest.mark.slow
 def test_the_map_of_5000_nodes_is_drawn_within_a_second(visit: Any, large: Any) -> None:
     visitor = visit(large)
 
@@ -96,6 +97,7 @@ FILTERED = """async () => {
 }"""
 
 
+@pytest.mark.slow
 def test_50000_jobs_are_filtered_within_200_ms(visit: Any, large: Any) -> None:
     page = visit(large).go("/jobs")
     page.wait_for_selector(f"text={JOBS:,} jobs")

@@ -51,7 +51,7 @@ def test_plain_workloads_get_the_groups_of_their_page() -> None:
 
 def test_a_group_of_kubernetes_gets_its_condition() -> None:
     """Two pods of 3 CPU wait whole on a node of 4."""
-    cluster = applied("kubernetes-gangs.md")
+    cluster = applied("integrations/kubernetes-gangs.md")
     told = cluster.get("PodGroup.scheduling.k8s.io", "default", "train")["status"]["conditions"]
     assert [(one["status"], one["reason"]) for one in told] == [("False", "Unschedulable")]
     assert [one["spec"]["queue"] for one in cluster.list(VOLCANO)[0]] == ["research"]

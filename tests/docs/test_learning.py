@@ -89,6 +89,7 @@ def test_less_slowdown_is_more_reward(example: Any, environment: Any) -> None:
     assert rewards["first"] < rewards["shortest"] < 0
 
 
+@pytest.mark.slow
 def test_a_greedy_policy_and_a_learned_one_beat_first_come(example: Any) -> None:
     environment = example.SchedulingEnvironment(example.drawn_workload)
     weights = example.learn(environment, rounds=2, tries=3)

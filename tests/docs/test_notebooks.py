@@ -13,6 +13,7 @@ def test_there_are_notebooks() -> None:
     assert len(NOTEBOOKS) >= 3
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PUMICE_TRACE", raising=False)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from pumice.cli.main import main
@@ -19,6 +20,7 @@ TOLERATED = {
 """Changes that no test notices, and why that is right."""
 
 
+@pytest.mark.slow
 def test_they_notice_every_change_that_matters() -> None:
     words = ["test", str(ROOT / "examples" / "policy"), "--mutate", "-o", "json", "-j", "1"]
     answer = CliRunner().invoke(main, words)

@@ -233,12 +233,10 @@ class Simulation:
                 steps += 1
                 if steps > _MOST_STEPS:
                     raise StuckError
-            due = clock.next_at()
-            if due is None or due > until:
+            if not clock.step(until):
                 break
-            if due > instant:
-                steps, instant = 0, due
-            clock.step()
+            if clock.now() > instant:
+                steps, instant = 0, clock.now()
         if not over():
             clock.advance_to(until)
 

@@ -230,6 +230,7 @@ class Unmeasured:
         pass
 
     def __getattr__(self, name: str) -> Callable[..., None]:
+        setattr(self, name, _measure_nothing)
         return _measure_nothing
 
 

@@ -362,7 +362,8 @@ CHANGES: Final[list[Any]] = [
 def _http() -> list[Any]:
     head = {"Accept": "application/json", "If-None-Match": "x", "Cookie": "pumice_session=x"}
     pages = [
-        "/static/app.js", "/api/session", "/api/overview?at=1", "/api/jobs", "/api/nodes/node-a",
+        "/static/app.js", "/api/session", "/api/overview?at=1", "/api/past?at=-1h", "/api/jobs",
+        "/api/nodes/node-a",
         "/api/fit?cpu=1&memory=1Gi&at=", "/api/cycles/1", "/api/jobs/ai/sweep",
         "/api/simulations/a:b", "/api/actions/jobs/ai/sweep", "/nodes/node-a",
     ]  # fmt: skip

@@ -40,8 +40,8 @@ from pumice.diagnosis.snapshots import save_world, summarise
 from pumice.diagnosis.sources import load_world
 from pumice.errors import PumiceError
 from pumice.plugins import extender as answers
-from pumice.record.entries import FORMAT, VERSION, Entry, Head, PieceHead, line_of, piece_of
-from pumice.record.history import History
+from pumice.records.entries import FORMAT, VERSION, Entry, Head, PieceHead, line_of, piece_of
+from pumice.records.history import History
 from pumice.replay.recorded_workload import recorded_workload
 from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import scenario_from

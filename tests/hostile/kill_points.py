@@ -22,10 +22,10 @@ from pumice.cluster.embedded import data_directory
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError
-from pumice.record import recorder as record_writer
-from pumice.record import segments
-from pumice.record.history import History
-from pumice.record.recorder import Limits, Recorder
+from pumice.records import recorder as record_writer
+from pumice.records import segments
+from pumice.records.history import History
+from pumice.records.recorder import Limits, Recorder
 
 _WRITING: Final = (output_files, data_directory, record_writer, segments)
 WATCHED: Final = {str(one.__file__) for one in _WRITING} | {__file__}

@@ -77,6 +77,7 @@ def called(folder: Path, verb: str, file: Path) -> Any:
     return CliRunner().invoke(main, [names.get(word, word) for word in VERBS[verb]])
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("name", FILES)
 def test_a_verb_ends_in_one_sentence(folder: Path, name: str, verb: str) -> None:
@@ -88,6 +89,7 @@ def test_a_verb_ends_in_one_sentence(folder: Path, name: str, verb: str) -> None
         assert len(result.output) < 2000
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("name", "verb"),
     [

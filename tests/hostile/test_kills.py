@@ -11,6 +11,7 @@ from tests.hostile.kill_points import WRITERS
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_kill_at_any_line_leaves_whole_files(name: str) -> None:
     command = [sys.executable, "-m", "tests.hostile.kill_points", name]

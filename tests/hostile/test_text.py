@@ -150,6 +150,7 @@ def called(folder: Path, words: tuple[str, ...], file: str = "evil.yaml") -> Any
     return CliRunner().invoke(main, [names.get(word, word).replace("EVIL", EVIL) for word in words])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_text_of_a_file_reaches_the_terminal_as_it_is(folder: Path, verb: str) -> None:
     for place in PLACES.values():

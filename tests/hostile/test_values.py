@@ -125,6 +125,7 @@ def test_a_numatopology_with_odd_values(tmp_path: Path, part: str) -> None:
         called(tmp_path, "run", node(), queue(), numa(**NUMA[part](value)), group(), pod())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("end", ENDS)
 def test_times_at_the_ends_of_the_calendar(tmp_path: Path, verb: str, end: str) -> None:
@@ -172,6 +173,7 @@ def test_tiers_far_apart(tmp_path: Path, verb: str, tiers: tuple[int, ...]) -> N
     assert time.process_time() - started < 5
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("verb", ["run", "explain", "whatif"])
 def test_a_deep_chain_of_hyper_nodes(tmp_path: Path, verb: str) -> None:
     domains, below = [], {"type": "Node", "selector": {"exactMatch": {"name": "n1"}}}
@@ -182,6 +184,7 @@ def test_a_deep_chain_of_hyper_nodes(tmp_path: Path, verb: str) -> None:
     called(tmp_path, verb, node(), queue(), *domains, group(), pod())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("verb", ["run", "explain", "whatif", "lint"])
 def test_queues_thousands_of_levels_deep(tmp_path: Path, verb: str) -> None:
     chain = [queue(f"q{i}", f"q{i - 1}" if i else "root") for i in range(2500)]
@@ -197,6 +200,7 @@ def test_a_ring_of_thousands_of_queues(tmp_path: Path) -> None:
     assert len(result.output) < 20_000
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("spec", [{}, {"spec": None}, {"spec": {}}, {"spec": []}, {"spec": 5}])
 def test_objects_without_a_specification(tmp_path: Path, verb: str, spec: dict[str, Any]) -> None:

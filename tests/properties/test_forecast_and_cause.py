@@ -20,6 +20,7 @@ EVICTING = [
     for path in sorted((GOLDEN / family).glob("*.json"))[::6]
 ]
 PLAIN = sorted((GOLDEN / "default-conf").glob("*.json"))
+pytestmark = pytest.mark.sample(3)
 _SLACK_S = 5.0
 """Seconds that cycles take before and after pods are gone."""
 

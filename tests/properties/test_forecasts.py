@@ -16,6 +16,7 @@ def staged(family: str, seed: int) -> Scene:
 SCENES = [(family, seed) for family, (_, count) in FAMILIES.items() for seed in range(count)]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("family", "seed"), SCENES)
 def test_a_forecast_is_what_happens(family: str, seed: int) -> None:
     """A job that does not start in time may be forecast for later, or never."""

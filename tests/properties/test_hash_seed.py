@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 GOLDEN = Path(__file__).parents[1] / "golden"
 DIGEST = """
 import hashlib, pathlib, sys
@@ -25,6 +27,7 @@ def digests(hash_seed: Any, files: Any) -> Any:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_decisions_do_not_depend_on_the_hash_seed() -> None:
     files = sorted(p for folder in GOLDEN.iterdir() for p in sorted(folder.glob("*.json"))[:3])
     assert len(files) > 20

@@ -2,12 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.core.status import Status
 from pumice.framework.plugin import Plugin
-from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.plugins.drf import Drf
 from pumice.plugins.gang import Gang
 from pumice.plugins.priority import Priority
@@ -25,7 +25,7 @@ class Undeclared(Plugin, name="undeclared"):
 class Inside(Undeclared, name="inside"):
     """Declares its order of tasks, of which the second key counts inside a job only."""
 
-    simulator = SimulatorAssumptions()
+    foreseeable = True
 
     def order_tasks(self, tasks: Any) -> Any:
         return [tasks.priority // 2.0, -(tasks.priority % 2.0)]
@@ -34,8 +34,10 @@ class Inside(Undeclared, name="inside"):
 class Silent(Inside, name="silent"):
     """Orders the tasks of some jobs only."""
 
-    def on_open(self, ssn: Any) -> None:
-        self.ordered_jobs = frozenset({0, 2})
+    foreseeable = False
+
+    def order_tasks(self, tasks: Any) -> Any:
+        return np.where(np.isin(tasks.job, (0, 2)), super().order_tasks(tasks), np.nan)
 
 
 PLUGINS: list[list[type[Plugin]]] = [[], [Priority], [Inside], [Undeclared], [Silent], [Gang]]

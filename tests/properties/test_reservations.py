@@ -75,6 +75,7 @@ def simulated(
     return {row["job"].rpartition("/")[2]: row["start"] for row in result.jobs}
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("seed", "loose", "queues", "period"), [(0, 1, 1, 1), (1, 4, 1, 0), (2, 4, 3, 1), (4, -2, 1, 1)]
@@ -102,6 +103,7 @@ def test_the_modes_differ() -> None:
     assert starts[0] != starts[1] != starts[2]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mode", ["easy", "conservative"])
 def test_large_nodes_are_shared_as_processors_are(mode: str) -> None:
     jobs = drawn(3, 40, loose=4)
@@ -110,6 +112,7 @@ def test_large_nodes_are_shared_as_processors_are(mode: str) -> None:
     assert found == {job.name: job.start for job in jobs}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mode", ["easy", "conservative"])
 @pytest.mark.parametrize("counted", [True, False])
 def test_counting_and_playing_decide_alike(
@@ -206,6 +209,7 @@ def drawn_nodes(like: Drawn) -> list[KubeObject]:
     return [*map(from_manifest, found)]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mode", ["easy", "conservative"])
 @pytest.mark.parametrize("like", CLUSTERS)
 @pytest.mark.parametrize("seed", range(1))

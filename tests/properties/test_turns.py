@@ -59,9 +59,10 @@ def clusters(draw: Any) -> Any:
     shapes = draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=4, unique=True))
     for i in range(draw(st.integers(10, 50))):
         more: dict[str, Any] = {}
-        kind = draw(st.sampled_from([*["plain"] * 8, "zone", "running"]))
+        kind = draw(st.sampled_from([*["plain"] * 8, "zone", "running", *TERMS]))
         if kind == "zone":
             more["spec"] = {"nodeSelector": {"zone": draw(st.sampled_from("ab"))}}
+        more |= {"spec": TERMS[kind]} if kind in TERMS else {}
         if kind == "running":
             more |= {"node": f"n{draw(st.integers(0, n_nodes - 1))}", "phase": "Running"}
             more["spec"] = {"affinity": WISH} if draw(st.booleans()) else {}
@@ -71,6 +72,26 @@ def clusters(draw: Any) -> Any:
     return made
 
 
+def _required(how: str, app: str, key: str) -> Any:
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
+    return {"affinity": {how: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+TERMS = {
+    "near": _required("podAffinity", "x", "zone"),
+    "far": _required("podAntiAffinity", "x", "kubernetes.io/hostname"),
+    "spread": {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": "x"}},
+            }
+        ]
+    },
+}
+"""What pods that wait say about others."""
 WISH = {
     "podAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [

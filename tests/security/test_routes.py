@@ -75,6 +75,8 @@ DASHBOARD: Final = {
     ("GET", "/api/simulations"): Row("/api/simulations"),
     ("GET", "/api/simulations/{name}"): Row("/api/simulations/none:none"),
     ("GET", "/api/jobs/{ns}/{name}/why"): Row("/api/jobs/ai/sweep/why"),
+    ("GET", "/api/jobs/{ns}/{name}/life"): Row("/api/jobs/ai/sweep/life"),
+    ("GET", "/api/past"): Row("/api/past?at=-1h"),
     ("GET", "/api/order"): Row("/api/order"),
     ("GET", "/api/configuration"): Row("/api/configuration"),
     ("GET", "/api/snapshot"): Row("/api/snapshot"),

@@ -61,7 +61,7 @@ def canary(
     Exits with 1 if a condition is not met, or if the simulation reproduces too little of what
     happened for an answer.
     """
-    from pumice.record.history import History
+    from pumice.records.history import History
     from pumice.replay.canary import judge, write_page, write_results
     from pumice.sim.inputs import read_configuration
 

@@ -16,7 +16,7 @@ from pumice.cli.terminal import echo, echo_lines
 
 if TYPE_CHECKING:
     from pumice.diagnosis.job_history import Share, Span
-    from pumice.record.history import History
+    from pumice.records.history import History
 
 _BAR: Final = 24
 """Characters of the longest bar."""
@@ -67,7 +67,7 @@ def history(
     Without JOB, show where the waiting time of all jobs went, by queue and cause.
     """
     from pumice.diagnosis.job_history import of_job, of_queue, shares, spans_of
-    from pumice.record.history import History
+    from pumice.records.history import History
 
     known = History(folder)
     spans = spans_of(known, _time(known, since, "--from"), _time(known, until, "--to"))

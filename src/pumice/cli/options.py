@@ -145,12 +145,12 @@ def moment_of(text: str | None, files: Sequence[Path]) -> float | None:
     Raises:
         InputError: it is no time.
     """
-    from pumice.record.segments import is_record
+    from pumice.records.segments import is_record
 
     records = [file for file in files if is_record(file)]
     if not text or not records:
         return time_of(text)
-    from pumice.record.history import History
+    from pumice.records.history import History
 
     with value_of("--at"):
         return History(records[0]).time(text)

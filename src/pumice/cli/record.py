@@ -18,12 +18,10 @@ from pumice.errors import ClusterError, InputError, ServiceError
 
 if TYPE_CHECKING:
     from pumice.cluster.kube.cluster import KubeCluster
-    from pumice.record.recorder import Limits
+    from pumice.records.recorder import Limits
 
 _STEP_S: Final = 0.5
 """How often changes are taken from the cluster."""
-_NEEDED: Final = ("Node", "Pod")
-_FIRST_S: Final = 30.0
 
 
 @click.command()
@@ -61,7 +59,7 @@ def record(*, folder: Path, size: str, age: str, kubeconfig: str, master: str) -
 def _limits(size: str, age: str) -> Limits:
     from pumice.api.duration import parse_duration
     from pumice.api.quantity import value
-    from pumice.record.recorder import Limits
+    from pumice.records.recorder import Limits
 
     with value_of("--size"):
         most = value(size)
@@ -74,7 +72,7 @@ def _limits(size: str, age: str) -> Limits:
 
 def _connect(options: ConnectOptions) -> AbstractContextManager[KubeCluster]:
     from pumice.cluster.kube.cluster import KubeCluster
-    from pumice.record.observed import RECORDED
+    from pumice.records.observed import RECORDED
 
     return KubeCluster(connection(options), kinds=RECORDED, by_server=True)
 
@@ -82,15 +80,15 @@ def _connect(options: ConnectOptions) -> AbstractContextManager[KubeCluster]:
 def _record(cluster: Any, folder: Path, limits: Limits) -> None:
     """Follow the cluster until stopped."""
     from pumice.cluster.stored_conf import scheduler_configuration
-    from pumice.record.observed import Follower, unread
-    from pumice.record.recorder import Recorder
+    from pumice.records.observed import Follower, unread, wait_synced
+    from pumice.records.recorder import Recorder
 
     stop = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
     recorder = Recorder(folder, cluster.now, by="observer", limits=limits)
     try:
-        _wait_synced(cluster, stop)
+        wait_synced(cluster, stop.is_set)
         follower = Follower(
             cluster, recorder, conf=scheduler_configuration, hidden=lambda: unread(cluster)
         )
@@ -104,19 +102,3 @@ def _record(cluster: Any, folder: Path, limits: Limits) -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
     echo("stopped", err=True)
-
-
-def _wait_synced(cluster: Any, stop: threading.Event) -> None:
-    """Wait for the kinds without which nothing can be told; others may stay hidden.
-
-    Raises:
-        ClusterError: they cannot be read.
-    """
-    waited = 0.0
-    while not stop.is_set() and waited < _FIRST_S:
-        missing = cluster.wait_synced(_STEP_S)
-        waited += _STEP_S
-        if not missing or (waited > _STEP_S and not set(_NEEDED) & set(missing)):
-            return
-    for kind in _NEEDED:
-        cluster.list(kind)

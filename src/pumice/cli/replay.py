@@ -16,7 +16,7 @@ from pumice.cli.terminal import echo, print_heading
 _Window = tuple[float | None, float | None]
 
 if TYPE_CHECKING:
-    from pumice.record.history import History
+    from pumice.records.history import History
     from pumice.replay.compare import Comparison, GroupChange, Reproduced
     from pumice.replay.exact import Difference, Fidelity
 
@@ -49,7 +49,7 @@ def replay(
     the old one reproduces what happened comes first.  Exits with 1 if a decision differs, or if
     the answer cannot be trusted.
     """
-    from pumice.record.history import History
+    from pumice.records.history import History
 
     history = History(folder)
     window = time_of(history, since, "--from"), time_of(history, until, "--to")

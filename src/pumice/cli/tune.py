@@ -42,12 +42,15 @@ def tune(
     Exits with 1 if the result breaks a condition on the days that were held out.
     """
     from pumice.api.output_files import write_file
+    from pumice.api.text_files import read_text
     from pumice.cli.progress import progress
     from pumice.cli.sim_options import stoppable
     from pumice.tuning.result import configuration, evidence_lines, to_dict, write_page
     from pumice.tuning.search import tune as search
+    from pumice.tuning.space import read_space
 
-    with stoppable("the search is lost"), progress("searching", trials or 0, "trials") as shown:
+    total = trials or read_space(space, read_text(space)).trials
+    with stoppable("the search is lost"), progress("searching", total, "trials") as shown:
         found = search(space, trials=trials, jobs=jobs or 1, dask=dask, seed=seed, progress=shown)
     if output == "table":
         for line in evidence_lines(found):

@@ -126,14 +126,20 @@ def ui(
 
 @contextmanager
 def _files(source: ClusterInput, plugins: PluginSources) -> Iterator[Source]:
+    from pumice.dashboard.material import Material
     from pumice.dashboard.sources import StaticSource
     from pumice.diagnosis.cluster_state import ClusterState
+    from pumice.records.segments import is_record
 
     if not source.files:  # simulations alone
         yield StaticSource(ClusterState(objects=(), now=0.0), "simulations")
         return
     world = read_world(source, plugins)
-    yield StaticSource(world, ", ".join(file.name for file in source.files), plugins)
+    past = None
+    if len(source.files) == 1 and is_record(source.files[0]):
+        conf = world.conf if source.conf is not None else ""
+        past = Material(now=world.now, record=source.files[0], conf=conf, plugins=plugins)
+    yield StaticSource(world, ", ".join(file.name for file in source.files), plugins, past)
 
 
 @contextmanager

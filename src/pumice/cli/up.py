@@ -132,7 +132,7 @@ def up(
         _write_kubeconfig(file, cluster.url)
         shown: AbstractContextManager[str] = nullcontext("")
         if with_ui:
-            shown = _dashboard(cluster, ui_port, speed, allow_actions=allow_actions)
+            shown = _dashboard(cluster, ui_port, speed, record, allow_actions=allow_actions)
         with shown as page:
             _serve(cluster, file, page, new_conf=conf is not None)
     finally:
@@ -162,13 +162,17 @@ def _check_ui_port(port: int) -> None:
 
 
 def _dashboard(
-    cluster: ServedCluster, port: int, speed: float, *, allow_actions: bool
+    cluster: ServedCluster, port: int, speed: float, record: Path | None, *, allow_actions: bool
 ) -> AbstractContextManager[str]:
     """Serve pages about the cluster; they read it directly."""
+    from pumice.dashboard.material import Material
     from pumice.dashboard.serving import ServingOptions, served_dashboard
     from pumice.dashboard.sources import About, EmbeddedSource
 
-    about = About(title="pumice up", kind="embedded", decides=True, speed=speed, hint=FIRST_JOB)
+    past = Material(now=0.0, record=record) if record is not None else None
+    about = About(
+        title="pumice up", kind="embedded", decides=True, speed=speed, hint=FIRST_JOB, past=past
+    )
     options = ServingOptions(port=port, allow_actions=allow_actions)
     return served_dashboard(EmbeddedSource(cluster.plane, about), options)
 

@@ -5,6 +5,7 @@ follow the Kubernetes view of nodes afterwards, also when a move is rolled back.
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,9 @@ class PodTerms:
         self.preferred: dict[Wish, list[Owner]] = {}
         self._list_owners()
         self._bound: _Bound | None = None
+        self._varies = any(map(book.varies, self.speaking))
+        """Whether terms quote the labels of their own pods."""
+        self._unmatched: int | None = None
 
     def _in_use(self) -> set[int]:
         """Find the shapes that have terms and a pod."""
@@ -89,6 +93,31 @@ class PodTerms:
         if self._bound is None:
             self._bound = _Bound(self.book, self.anti, self.preferred)
         return self._bound.of(label_class)
+
+    def like(self, label_class: int) -> int:
+        """Return the first label class about which all terms say the same as about this one."""
+        if self._varies:
+            return label_class
+        found = self._likes.get(label_class)
+        if found is None:  # no term matches it
+            if self._unmatched is None:
+                self._unmatched = label_class
+            found = self._unmatched
+        return found
+
+    @cached_property
+    def _likes(self) -> dict[int, int]:
+        """Label classes that a term matches to the first that is matched by the same terms."""
+        matchers: dict[int, Matcher] = {}
+        for number in self.speaking:
+            terms = self.book.of(self._snapshot.shapes[number], 0) or ShapeTerms()
+            matchers |= {each.id: each for each in terms.matchers()}
+        matched: dict[int, list[int]] = {}
+        for matcher in matchers.values():
+            for label_class in matcher.classes(self.book):
+                matched.setdefault(label_class, []).append(matcher.id)
+        first: dict[tuple[int, ...], int] = {}
+        return {each: first.setdefault(tuple(found), each) for each, found in matched.items()}
 
     # Counts
 
@@ -233,15 +262,22 @@ class PodTerms:
             self._apply(task, node, sign, self._journal.moved.append)
 
     def _apply(self, task: int, node: int, sign: int, log: Log) -> None:
-        kind = self._tasks.label_class.item(task), self._tasks.shape.item(task)
-        told = self._told.get(kind)
-        if told is None:
-            told = self._told[kind] = self.counting(*kind)
-        for counter in told:
+        for counter in self.counting(
+            self._tasks.label_class.item(task), self._tasks.shape.item(task)
+        ):
             counter.add(node, sign, log)
 
     def counting(self, label_class: int, shape: int) -> list[Counter]:
-        """List the counts in which pods of a label class and a shape are."""
+        """List the counts in which pods of a label class and a shape are: another list if changed.
+
+        It is not written to.
+        """
+        told = self._told.get((label_class, shape))
+        if told is None:
+            told = self._told[label_class, shape] = self._counting(label_class, shape)
+        return told
+
+    def _counting(self, label_class: int, shape: int) -> list[Counter]:
         found = [*self._by_class.get(label_class, ())]
         found += [each for each in self._broad if label_class in each.followed]
         if shape in self.speaking:

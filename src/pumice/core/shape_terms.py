@@ -4,7 +4,7 @@ Terms are read once for each shape and interned, so that equal terms of differen
 matcher and one count.  Counting is done in ``pod_terms``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -112,6 +112,13 @@ class ShapeTerms(msgspec.Struct):
     ports: tuple[Port, ...] = ()
     varies: bool = False
     by_class: "dict[int, ShapeTerms]" = msgspec.field(default_factory=dict)
+
+    def matchers(self) -> Iterator[Matcher]:
+        """Yield what the terms match."""
+        terms = (*self.required, *self.anti, *(term for _, term in self.preferred))
+        yield from (each.matcher for each in terms)
+        for each in (*self.hard_spread, *self.soft_spread):
+            yield from (each.matcher, each.counted)
 
     @property
     def is_empty(self) -> bool:

@@ -90,7 +90,7 @@ class _Respondent:
         return found
 
     def _send(self, material: Material) -> None:
-        if material.world is not None:
+        if material.world is not None or material.record is not None:
             self._connection.send(Complete(header={}, material=material))
             return
         order: dict[str, list[Key]] = {}

@@ -6,6 +6,7 @@ and must not be changed.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 from pumice.api.kinds import JOB, Manifest
@@ -25,7 +26,7 @@ READ: Final = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """Objects by kind, as a cluster lists them, or a complete world."""
+    """Objects by kind, as a cluster lists them, a complete world, or a record."""
 
     now: float
     objects: Mapping[str, Sequence[Manifest]] = field(default_factory=dict)
@@ -34,6 +35,8 @@ class Material:
     """The scheduler configuration; empty: it is among the config maps, if anywhere."""
     world: ClusterState | None = None
     """A world that was read from files, without its plugins; then there are no objects."""
+    record: Path | None = None
+    """Where the record is of which this is the moment ``now``; then there are no objects."""
     hidden: Mapping[str, str] = field(default_factory=dict)
     """Kinds that the cluster did not show, with its reason."""
     plugins: tuple[str, ...] = ()
@@ -44,11 +47,14 @@ class Material:
         plugins = load_plugins(self.plugins)
         if self.world is not None:
             return replace(self.world, plugins=plugins)
-        world = load_world([_Held(self)])
+        world = (
+            load_world([self.record], now=self.now) if self.record else load_world([_Held(self)])
+        )
         # a reader passes over config maps that are not shown
         world = replace(world, plugins=plugins, hidden={**self.hidden, **world.hidden})
         if self.conf:
-            return replace(world, conf=self.conf, conf_source="the running scheduler")
+            source = "--conf" if self.record else "the running scheduler"
+            return replace(world, conf=self.conf, conf_source=source)
         return world
 
 

@@ -9,18 +9,23 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from pumice.api.times import rfc3339
 from pumice.dashboard import documents
 from pumice.dashboard.answers import Answers, UnansweredError
-from pumice.dashboard.feed import CycleRecord, Picture
+from pumice.dashboard.feed import Picture
+from pumice.dashboard.past import Hour, LastHour, Life
 from pumice.dashboard.questions import Ask, Pictured, Starting, Waiting
 from pumice.dashboard.runs import RunLibrary
 from pumice.dashboard.sources import Source
 from pumice.dashboard.view import Causes, Document, Scope, View, hide
+from pumice.errors import InputError, Words
+from pumice.records.history import History
 
 _EVERY_S: Final = 2.0
 _SHARE: Final = 0.25
@@ -88,6 +93,8 @@ _FEW_PODS: Final = 5_000
 _MOMENT_S: Final = 30.0
 """How long a page waits for the picture of an earlier moment."""
 
+_LONGEST_NUMBER: Final = 15
+_LONGEST_TIME: Final = 40
 _SHORT: Final = 4_000
 """Bytes from which a document is compressed."""
 _LEVEL: Final = 4
@@ -112,9 +119,11 @@ class NotThereError(UnansweredError):
 
 @dataclass(frozen=True)
 class Moment:
-    """The cluster in question: as it is now, or before one of the last cycles."""
+    """The cluster in question: as it is now, before one of the last cycles, or at a time."""
 
     cycle: int | None = None
+    time: float | None = None
+    """Of the record of the cluster."""
 
 
 NOW: Final = Moment()
@@ -139,14 +148,67 @@ class Pages:
         parts = (picture.revision if picture is not None else 0, self._causes.version)
         return ".".join(map(str, (*parts, self._starts.version)))
 
+    # Moments
+
+    def moment(self, text: str) -> Moment:
+        """Read a moment: the number of a cycle, or a time of the record.
+
+        Raises:
+            InputError: it is neither.
+        """
+        if not text:
+            return NOW
+        if text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER:
+            return Moment(int(text))
+        if self._record is None:
+            raise UnansweredError(f"expected the number of a cycle, got '{text:.40}'", 400)
+        history = History(self._record)
+        time = history.time(text[:_LONGEST_TIME])
+        if not history.start <= time <= history.end:
+            raise InputError(
+                wanted=f"a time from {rfc3339(history.start)} to {rfc3339(history.end)}",
+                found=Words(rfc3339(time)),
+                hint="the record has no other",
+            )
+        return Moment(time=time)
+
+    @property
+    def _record(self) -> Path | None:
+        past = self.source.about.past
+        return None if past is None else past.record
+
+    def past(self, moment: Moment) -> Made:
+        """Write how far the record reaches, and the time that is looked at."""
+        if self._record is None:
+            raise NotThereError("record of this cluster")
+        history = History(self._record)
+        return _plain({"start": history.start, "end": history.end, "at": moment.time})
+
+    def life(self, scope: Scope, name: str) -> Future[Any]:
+        """Ask what became of a job over the whole record."""
+        if self._record is None or not scope.sees(name):
+            raise NotThereError(f"record of job {name}")
+        return self.ask(NOW, Life(self._record, name))
+
+    def _hour(self, moment: Moment) -> Hour:
+        """Return what happened before a moment, as far as it is remembered."""
+        feed = self.source.feed
+        if moment.time is None or self._record is None:
+            return Hour(feed.cycles(), feed.samples())
+        resources = self._pictured(moment).resources
+        asked = self.ask(moment, LastHour(self._record, moment.time, resources))
+        found: Hour = asked.result(_MOMENT_S)
+        return found
+
     # Documents
 
     def overview(self, scope: Scope, moment: Moment) -> Made:
         """Write the first page."""
-        feed, decides = self.source.feed, self.source.about.decides
 
         def make(view: View) -> Document:
-            return documents.overview(view, feed.cycles(), feed.samples(), decides=decides)
+            hour = self._hour(moment)
+            decides = self.source.about.decides if moment.time is None else bool(hour.cycles)
+            return documents.overview(view, hour.cycles, hour.samples, decides=decides)
 
         return self._document(("overview", self._last_cycle()), scope, moment, make)
 
@@ -174,7 +236,7 @@ class Pages:
             if row is None:
                 raise NotThereError(f"job {name}")
             events = self.source.events(name.partition("/")[0]) if moment is NOW else ()
-            return documents.job(view, row, self.source.feed.cycles(), events)
+            return documents.job(view, row, self._hour(moment).cycles, events)
 
         return self._document(("job", name), scope, moment, make)
 
@@ -196,22 +258,24 @@ class Pages:
         key = ("fit", tuple(sorted(shape.items())))
         return self._document(key, scope, moment, lambda view: documents.fit(view, shape))
 
-    def cycles(self, scope: Scope) -> Made:
-        """Write the last cycles."""
-        feed = self.source.feed
+    def cycles(self, scope: Scope, moment: Moment) -> Made:
+        """Write the last cycles, or those before a time."""
 
         def make(view: View) -> Document:
-            return documents.cycles(view, feed.cycles(), feed.moments())
+            return documents.cycles(view, self._hour(moment).cycles, self.source.feed.moments())
 
-        return self._document(("cycles", self._last_cycle()), scope, NOW, make)
+        return self._document(("cycles", self._last_cycle()), scope, _timed(moment), make)
 
-    def cycle(self, scope: Scope, number: int) -> Made:
+    def cycle(self, scope: Scope, moment: Moment, number: int) -> Made:
         """Write one cycle."""
 
         def make(view: View) -> Document:
-            return documents.cycle(view, self._record(number), self.source.feed.moments())
+            found = next((c for c in self._hour(moment).cycles if c.number == number), None)
+            if found is None:
+                raise NotThereError(f"cycle {number} any more")
+            return documents.cycle(view, found, self.source.feed.moments())
 
-        return self._document(("cycle", number), scope, NOW, make)
+        return self._document(("cycle", number), scope, _timed(moment), make)
 
     def simulations(self) -> Made:
         """Write all runs of the simulator."""
@@ -232,9 +296,10 @@ class Pages:
             raise NotThereError(f"job {name}")
         return view.picture.jobs.keys[row]
 
-    def namespaces(self) -> list[str]:
-        """Name the namespaces that have jobs or pods."""
-        return namespaces_of(self.source)
+    def namespaces(self, moment: Moment = NOW) -> list[str]:
+        """Name the namespaces that have jobs or pods, now and at a moment."""
+        then = _namespaces(self._pictured(moment)) if moment.time is not None else ()
+        return sorted({*namespaces_of(self.source), *then})
 
     # Answers
 
@@ -245,14 +310,12 @@ class Pages:
             if kept is None:
                 raise NotThereError(f"snapshot of cycle {moment.cycle} any more")
             return self.answers.ask(moment, lambda: kept, question, wanted_s)
+        past = self.source.about.past
+        if moment.time is not None and past is not None:
+            material = replace(past, now=moment.time)
+            return self.answers.ask(moment, lambda: material, question, wanted_s)
         about = (id(self), self._picture().revision)
         return self.answers.ask(about, self.source.material, question, wanted_s)
-
-    def _record(self, number: int) -> CycleRecord:
-        found = next((c for c in self.source.feed.cycles() if c.number == number), None)
-        if found is None:
-            raise NotThereError(f"cycle {number} any more")
-        return found
 
     def _last_cycle(self) -> int:
         cycles = self.source.feed.cycles()
@@ -268,28 +331,32 @@ class Pages:
         return picture
 
     def _view(self, scope: Scope, moment: Moment) -> View:
-        if moment.cycle is None:
+        if moment == NOW:
             now = self._picture()
             known = self._causes
             is_computed = _is_small(now) and not known.problem
             found = known.found if is_computed else None
             return View(now, found, scope, known.problem, self._starts.found)
-        picture: Picture = self.ask(moment, Pictured()).result(_MOMENT_S)
+        picture = self._pictured(moment)
         causes: Causes = self.ask(moment, Waiting()).result(_MOMENT_S) if _is_small(picture) else {}
         return View(picture, causes, scope)
+
+    def _pictured(self, moment: Moment) -> Picture:
+        """Return the picture of an earlier moment."""
+        found: Picture = self.ask(moment, Pictured()).result(_MOMENT_S)
+        return found
 
     def _document(
         self, name: Hashable, scope: Scope, moment: Moment, make: Callable[[View], Document]
     ) -> Made:
         if moment is NOW and _is_small(picture := self._picture()):
             self._causes.look(picture.revision)
-        mark = self.revision if moment.cycle is None else f"cycle-{moment.cycle}"
-        key = (name, scope, mark)
+        key = (name, scope, self.revision if moment == NOW else moment)
         with self._lock:
             known = self._made.get(key)
         if known is not None:
             return known
-        document = hide(make(self._view(scope, moment)), scope, self.namespaces())
+        document = hide(make(self._view(scope, moment)), scope, self.namespaces(moment))
         made = _plain(document)
         with self._lock:
             self._made[key] = made
@@ -307,8 +374,17 @@ def namespaces_of(source: Source) -> list[str]:
     picture = source.feed.picture
     if picture is None:
         return []
+    return sorted(_namespaces(picture))
+
+
+def _namespaces(picture: Picture) -> set[str]:
     keys = (*picture.jobs.keys, *picture.pods.keys)
-    return sorted({key.partition("/")[0] for key in keys if key})
+    return {key.partition("/")[0] for key in keys if key}
+
+
+def _timed(moment: Moment) -> Moment:
+    """Return a moment of a record; cycles that are remembered show themselves."""
+    return moment if moment.time is not None else NOW
 
 
 def _plain(document: Document) -> Made:

@@ -1,8 +1,10 @@
 """The dashboard over HTTP: pages, documents, answers, and news as server-sent events."""
 
 import asyncio
+import re
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +19,7 @@ from aiohttp import web
 from pumice import __version__
 from pumice.dashboard.actions import ActionRoutes, Actions
 from pumice.dashboard.answers import UnansweredError
-from pumice.dashboard.pages import NOW, Made, Moment, Pages
+from pumice.dashboard.pages import Made, Moment, Pages
 from pumice.dashboard.questions import (
     Ask,
     Configuration,
@@ -122,8 +124,9 @@ class Dashboard:
         add("/api/jobs", self._made(lambda scope, at, _: pages.jobs(scope, at)))
         add("/api/nodes", self._made(lambda scope, at, _: pages.nodes(scope, at)))
         add("/api/fit", self._made(lambda scope, at, r: pages.fit(scope, at, _shape(r))))
-        add("/api/cycles", self._made(lambda scope, _, __: pages.cycles(scope)))
-        add("/api/cycles/{n}", self._made(lambda scope, _, r: pages.cycle(scope, _number(r))))
+        add("/api/past", self._made(lambda _, at, __: pages.past(at)))
+        add("/api/cycles", self._made(lambda scope, at, _: pages.cycles(scope, at)))
+        add("/api/cycles/{n}", self._made(lambda scope, at, r: pages.cycle(scope, at, _number(r))))
         add("/api/nodes/{name}", self._made(lambda scope, at, r: pages.node(scope, at, _of(r))))
         add("/api/jobs/{ns}/{name}", self._made(lambda scope, at, r: pages.job(scope, at, _job(r))))
         add("/api/simulations", self._made(lambda _, __, ___: pages.simulations()))
@@ -132,6 +135,7 @@ class Dashboard:
             self._made(lambda _, __, r: pages.simulation(_of(r))),
         )
         add("/api/jobs/{ns}/{name}/why", self._why)
+        add("/api/jobs/{ns}/{name}/life", self._life)
         add("/api/order", self._order)
         add("/api/configuration", self._configuration)
         add("/api/snapshot", self._snapshot)
@@ -176,6 +180,7 @@ class Dashboard:
                 "decides": about.decides,
                 "speed": about.speed,
                 "hint": about.hint,
+                "past": about.past is not None,
                 "version": __version__,
                 "person": "" if person.is_anyone else person.name,
                 "namespaces": None if scope.namespaces is None else sorted(scope.namespaces),
@@ -194,7 +199,7 @@ class Dashboard:
 
         async def handler(request: web.Request) -> web.Response:
             def work() -> Made:
-                return make(self._scope(request), _moment(request), request)
+                return make(self._scope(request), self._moment(request), request)
 
             try:
                 made = await asyncio.to_thread(work)
@@ -214,16 +219,17 @@ class Dashboard:
     def _scope(self, request: web.Request) -> Scope:
         return self._guard.scope(self._guard.person(request))
 
+    def _moment(self, request: web.Request) -> Moment:
+        return self._pages.moment(request.query.get("at", ""))
+
     # Answers
 
     async def _answer(self, request: web.Request, question: Ask) -> web.Response:
         """Wait a little for an answer; 202 if it is still in progress: the page asks again."""
         try:
-            moment = _moment(request)
+            moment = await asyncio.to_thread(self._moment, request)
             future = await asyncio.to_thread(self._pages.ask, moment, question, _WANTED_S)
-            done = asyncio.wrap_future(future)
-            async with asyncio.timeout(_PATIENCE_S):
-                found = await asyncio.shield(done)
+            found = await _waited(future)
         except TimeoutError:
             return web.json_response({"state": "working"}, status=202)
         except PumiceError as error:
@@ -231,12 +237,27 @@ class Dashboard:
         if isinstance(found, str):
             return web.Response(text=found, content_type="text/yaml")
         scope = await asyncio.to_thread(self._scope, request)
-        body = msgspec.json.encode(hide(found, scope, self._pages.namespaces()))
+        namespaces = await asyncio.to_thread(self._pages.namespaces, moment)
+        body = msgspec.json.encode(hide(found, scope, namespaces))
         return web.Response(body=body, content_type=_JSON)
+
+    async def _life(self, request: web.Request) -> web.Response:
+        """Send what became of a job, over the whole record."""
+        try:
+            scope = await asyncio.to_thread(self._scope, request)
+            future = await asyncio.to_thread(self._pages.life, scope, _job(request))
+            found = await _waited(future)
+        except TimeoutError:
+            return web.json_response({"state": "working"}, status=202)
+        except PumiceError as error:
+            return _unanswered(error)
+        known = {*found["namespaces"], *self._pages.namespaces()}
+        shown = {key: value for key, value in found.items() if key != "namespaces"}
+        return web.Response(body=msgspec.json.encode(hide(shown, scope, known)), content_type=_JSON)
 
     async def _why(self, request: web.Request) -> web.Response:
         def group() -> str:
-            return self._pages.group_of(self._scope(request), _moment(request), _job(request))
+            return self._pages.group_of(self._scope(request), self._moment(request), _job(request))
 
         try:
             name = await asyncio.to_thread(group)
@@ -255,8 +276,11 @@ class Dashboard:
 
     async def _snapshot(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._whole, request)
-        at = _moment(request).cycle
-        name = f"cycle-{at}" if at is not None else "snapshot"
+        at = request.query.get("at", "")
+        name = re.sub(
+            "[^0-9A-Za-z]+", "-", f"cycle-{at}" if at.isdecimal() else f"snapshot {at}"[:40]
+        )
+        name = name.strip("-")
         response = await self._answer(request, Saved(name))
         response.headers["Content-Disposition"] = f'attachment; filename="{name}.yaml"'
         return response
@@ -274,7 +298,8 @@ class Dashboard:
             asked = _read_json(await read_body(request, _MOST_BODY))
             remedy = str(asked.get("remedy") or "")
             if remedy:
-                place, at = str(asked.get("job") or ""), _moment(request)
+                place = str(asked.get("job") or "")
+                at = await asyncio.to_thread(self._moment, request)
                 group = await asyncio.to_thread(self._pages.group_of, EVERYTHING, at, place)
                 return await self._answer(request, TryRemedy(group, remedy))
             return await self._answer(request, _question(asked))
@@ -416,9 +441,10 @@ def _question(asked: dict[str, Any]) -> WhatIf:
     return WhatIf(**chosen)
 
 
-def _moment(request: web.Request) -> Moment:
-    text = request.query.get("at", "")
-    return Moment(_counted(text)) if text else NOW
+async def _waited(future: Future[Any]) -> Any:
+    """Wait a little for an answer."""
+    async with asyncio.timeout(_PATIENCE_S):
+        return await asyncio.shield(asyncio.wrap_future(future))
 
 
 def _number(request: web.Request) -> int:

@@ -15,6 +15,7 @@ from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
 from pumice.dashboard.actions import Actions
 from pumice.dashboard.answers import Answers
+from pumice.dashboard.material import Material
 from pumice.dashboard.pages import Pages, namespaces_of
 from pumice.dashboard.runs import RunLibrary
 from pumice.dashboard.security import Authority, ClusterLogin, Guard, OneToken
@@ -240,6 +241,7 @@ class LiveDashboard:
             title,
             lambda: _conf_text(options.scheduler_conf),
             decides=not options.shadow,
+            past=Material(now=0.0, record=Path(options.record)) if options.record else None,
         )
         self.observer = self._source.feed
         answers = Answers()

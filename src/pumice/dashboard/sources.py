@@ -37,13 +37,15 @@ class About:
 
     title: str
     kind: str
-    """embedded, files, cluster or scheduler."""
+    """embedded, files, record, cluster or scheduler."""
     decides: bool
     """Whether the cycles shown were carried out; if not, they were only computed here."""
     speed: float = 1.0
     """How fast its time runs; 0: it is stopped."""
     hint: str = ""
     """How a first job is submitted."""
+    past: Material | None = None
+    """The record of this cluster, at any time; None if there is none."""
 
 
 class Source(Protocol):
@@ -75,6 +77,8 @@ class StaticSource:
     title: str
     plugins: tuple[str, ...] = ()
     """Where plugins of the user's own come from."""
+    past: Material | None = None
+    """The record that the world is a moment of."""
     about: About = field(init=False)
     feed: Feed = field(init=False)
     cluster: None = None
@@ -82,7 +86,8 @@ class StaticSource:
 
     def __post_init__(self) -> None:
         """Decide one cycle and take a picture of it."""
-        self.about = About(title=self.title, kind="files", decides=False, speed=0.0)
+        kind = "files" if self.past is None else "record"
+        self.about = About(title=self.title, kind=kind, decides=False, speed=0.0, past=self.past)
         self.feed = Feed()
         Replay(self.world).decide(self.feed)
 
@@ -124,10 +129,16 @@ class SchedulerSource:
     """The cluster of a scheduler that serves in this process."""
 
     def __init__(
-        self, cluster: LiveCluster, title: str, conf: Callable[[], str], *, decides: bool
+        self,
+        cluster: LiveCluster,
+        title: str,
+        conf: Callable[[], str],
+        *,
+        decides: bool,
+        past: Material | None = None,
     ) -> None:
         """Show a watched cluster; ``feed`` must be an observer of the loop."""
-        self.about = About(title=title, kind="scheduler", decides=decides)
+        self.about = About(title=title, kind="scheduler", decides=decides, past=past)
         self.cluster = cluster
         self._conf = conf
         self.feed = Feed(self.material)

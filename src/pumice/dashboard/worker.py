@@ -33,7 +33,7 @@ class Complete:
 
     header: dict[str, Any]
     order: dict[str, list[Key]] | None = None
-    """Keys by kind; None if the material is a world."""
+    """Keys by kind; None if the material is a world or a record."""
     material: Material | None = None
 
 

@@ -16,8 +16,8 @@ from pumice.api.times import epoch, rfc3339
 from pumice.api.wording import name_hint, span
 from pumice.diagnosis.cluster_state import title_of
 from pumice.errors import InputError, ManifestError
-from pumice.record.entries import Entry, Place
-from pumice.record.history import History, Moment
+from pumice.records.entries import Entry, Place
+from pumice.records.history import History, Moment
 
 WAITS: Final = "Waiting"
 UNKNOWN: Final = "NotRecorded"

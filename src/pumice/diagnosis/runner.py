@@ -597,9 +597,7 @@ class _Asking(Observer):
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         self._inner.decided(ssn, decisions)
-        self.plugins = [
-            each for each in ssn.hooks.plugins if each.simulator and each.simulator.timed
-        ]
+        self.plugins = [each for each in ssn.hooks.plugins if each.simulator is not None]
         if decisions.binds or decisions.evictions:
             return  # something changes, so there is a cycle in a second
         changes = [(each.name, each.changes_at(ssn)) for each in self.plugins]

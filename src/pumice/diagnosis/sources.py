@@ -37,9 +37,9 @@ from pumice.errors import (
     UnavailableError,
     Words,
 )
-from pumice.record.history import History
-from pumice.record.named_records import read_named_records
-from pumice.record.segments import is_record
+from pumice.records.history import History
+from pumice.records.named_records import read_named_records
+from pumice.records.segments import is_record
 from pumice.scheduler import Scheduler
 
 _NEEDED: Final = frozenset({"Node", "Pod"})

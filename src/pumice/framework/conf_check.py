@@ -49,7 +49,8 @@ def check_guards(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> li
                         field=entry.path,
                         says=f"{enabled.plugin.protects} may be evicted: {_named(passing)} can "
                         f"choose victims without {entry.name}",
-                        hint=f"{_way_out(conf, tiers, number, enabled)}; see docs/victims.md",
+                        hint=f"{_way_out(conf, tiers, number, enabled)}; "
+                        "see docs/actions/README.md",
                         severity="odd",
                     )
                 )

@@ -287,13 +287,16 @@ def _keys(found: Any, args: Args, _: Reasons) -> str:
     return "" if shape[-1:] == (n,) else f"a list of {counted(n, 'key')}"
 
 
-def _finite_keys(found: Any, args: Args, reasons: Reasons) -> str:
+def _number_keys(found: Any, args: Args, reasons: Reasons) -> str:
     wanted = _keys(found, args, reasons)
-    if wanted:
-        return wanted
-    column = np.asarray(found)
-    good = column.dtype.kind in _NUMBERS and not np.isnan(column).any()
-    return "" if good else f"a list of {counted(len(args[0]), 'key')}, all of them numbers"
+    is_bad = not wanted and np.asarray(found).dtype.kind not in _NUMBERS
+    return f"a list of {counted(len(args[0]), 'key')}, all of them numbers" if is_bad else wanted
+
+
+def _finite_keys(found: Any, args: Args, reasons: Reasons) -> str:
+    wanted = _number_keys(found, args, reasons)
+    is_bad = not wanted and np.isnan(found).any()
+    return f"a list of {counted(len(args[0]), 'key')}, all of them numbers" if is_bad else wanted
 
 
 def _spare_keys(ask: Callable[..., Any], args: Args, _: Failed) -> Spared | None:
@@ -418,6 +421,8 @@ CANDIDATE: Final = Answer(_candidate)
 KEYS: Final = Answer(
     _finite_keys, _keys, safe=lambda args, _: [0.0] * len(args[0]), spare=_spare_keys
 )
+SOME_KEYS: Final = Answer(_number_keys, _keys, safe=KEYS.safe, spare=_spare_keys)
+"""Keys of which some may be missing: not a number."""
 COMPARISON: Final = Answer(_number, safe=lambda *_: 0)
 YES_NO: Final = Answer(_yes_or_no, exact=_true_or_false, safe=lambda *_: False)
 NO_YES: Final = Answer(_yes_or_no, exact=_true_or_false, safe=lambda *_: True)

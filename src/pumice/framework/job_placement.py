@@ -81,7 +81,7 @@ class JobPlacement:
         """
         tasks, ordering = self.tasks, self.state.ordering
         row = tasks.popleft()
-        if tasks and self.job in ordering.moving_jobs:
+        if tasks and ordering.moves_tasks(self.job):
             first = ordering.first_task(tasks)
             tasks.remove(first)
             tasks.appendleft(first)
@@ -205,7 +205,7 @@ class JobPlacement:
             and state.placing.imagines
             and first not in state.queue_gates.held
             and (role == NOWHERE or role not in self.memory.failed_roles)
-            and self.job not in state.ordering.moving_jobs
+            and not state.ordering.moves_tasks(self.job)
             and not self._is_mixed(role)
         )
 
@@ -247,7 +247,7 @@ class JobPlacement:
     def _skip_equals(self, row: int) -> None:
         """Drop tasks equal to one that its queue refused, except the last, which is recorded."""
         tasks, table = self.tasks, self.state.snapshot.tasks
-        if self.job in self.state.ordering.moving_jobs or not self._refused_alike(row):
+        if self.state.ordering.moves_tasks(self.job) or not self._refused_alike(row):
             return
         kind = table.shape[row], table.role[row]
         equals = itertools.takewhile(lambda i: (table.shape[i], table.role[i]) == kind, tasks)

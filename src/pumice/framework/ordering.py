@@ -14,7 +14,7 @@ from pumice.core.views import Queue
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.combining import FIRST_DIFFERENCE, Ask
 from pumice.framework.dispatch import Hooks
-from pumice.framework.plugin import Plugin
+from pumice.framework.plugin import Plugin, implements
 
 Key = Any
 _ALONE: Final[Key] = ()
@@ -183,19 +183,21 @@ class Ordering:
         self._snapshot = snapshot
         self._job_policy = hooks.keys(Plugin.order_jobs)
         self._task_orders = hooks.bound(Plugin.order_tasks)
-        self._has_silent_jobs = any(
-            plugin.ordered_jobs is not None for plugin, _ in self._task_orders
-        )
+        self.keeps_orders = all(plugin.foreseeable for plugin, _ in self._task_orders)
+        """Whether the order of tasks stands for the session."""
+        self._moving = [
+            (plugin, ask)
+            for plugin, ask in self._task_orders
+            if not plugin.foreseeable and implements(plugin, "on_place")
+        ]
+        """Orders of tasks that may change while these are placed."""
+        self._moves_tasks: dict[int, bool] = {}
         self._queue_policy = hooks.keys(Plugin.order_queues)
         self._ask_alone = any(
             plugin.simulator is None
             for hook in (Plugin.order_jobs, Plugin.order_queues)
             for plugin, _ in hooks.bound(hook)
         )
-        self.moving_jobs: frozenset[int] = frozenset().union(
-            *(plugin.moving_jobs for plugin, _ in self._task_orders)
-        )
-        """Jobs whose tasks change places in the order while they are placed."""
         self.queues_by_pair = bool(hooks.tiers(Plugin.compare_queues))
         """Whether queues have no keys of their own."""
         self._compare_queues = FIRST_DIFFERENCE.bind([self._queue_comparisons(hooks)])
@@ -208,11 +210,6 @@ class Ordering:
         self._job_key: dict[int, tuple[bytes, Key]] = {}
         """The last key of a job, with its numbers and sums of tasks at that time."""
         self._compare_victim_queues = hooks[Plugin.compare_victim_queues]
-        self.keeps_orders = not self.moving_jobs and not any(
-            plugin.simulator is None or plugin.ordered_jobs is not None
-            for plugin, _ in self._task_orders
-        )
-        """Whether the order of tasks stands for the session."""
         self._failures = hooks.failures
         self._orders: dict[int, tuple[list[int], list[int]]] = {}
         """Tasks that were put in order, and their order, by the first of them."""
@@ -233,8 +230,12 @@ class Ordering:
 
     def job_keys(self, rows: list[int]) -> list[Key]:
         """Order jobs: plugins, then age, then name."""
-        jobs = self._snapshot.jobs
-        policy = self.job_policy_keys(rows)
+        return self.job_keys_of(Jobs(self._snapshot, np.asarray(rows, dtype=np.intp)))
+
+    def job_keys_of(self, view: Jobs) -> list[Key]:
+        """Order jobs as they are or are imagined to be."""
+        jobs, rows = self._snapshot.jobs, view.index.tolist()
+        policy = _by_row(self._job_policy(view), len(rows))
         return [
             (*key, float(jobs.created[row]), jobs.keys[row])
             for key, row in zip(policy, rows, strict=True)
@@ -277,14 +278,9 @@ class Ordering:
         columns: list[Column] = []
         between: list[bool] = []
         for plugin, ask in self._task_orders:
-            heard = [True]
-            if plugin.ordered_jobs is not None:
-                heard = [job in plugin.ordered_jobs for job in view.job.tolist()]
-            if not any(heard):
+            keys = np.atleast_2d(np.asarray(ask(view)))
+            if not plugin.foreseeable and np.isnan(keys[0]).all():
                 continue
-            keys = np.asarray(ask(view))
-            keys = keys if keys.ndim > 1 else keys[np.newaxis]
-            keys = keys if all(heard) else np.where(heard, keys, np.nan)
             columns += list(keys)
             between += [at == 0 for at in range(len(keys))]
         return columns, between
@@ -364,7 +360,7 @@ class Ordering:
     def sort_ahead(self, jobs: list[list[int]]) -> None:
         """Put the tasks of several jobs in order with one question, where the answer will stand.
 
-        It does where plugins say which keys move, and none does.
+        It does where plugins say so.
         """
         if not self.keeps_orders or not jobs:
             return
@@ -381,9 +377,24 @@ class Ordering:
 
         The result must not depend on the order of arrival.
         """
-        if self._has_silent_jobs or are_mixed(self._snapshot.tasks.index[tasks].tolist()):
+        if not self.keeps_orders or are_mixed(self._snapshot.tasks.index[tasks].tolist()):
             return sorted(tasks, key=self._snapshot.tasks.uids.__getitem__)
         return tasks
+
+    def moves_tasks(self, job: int) -> bool:
+        """Return whether tasks of a job may change places in the order while they are placed."""
+        if not self._moving:
+            return False
+        if job not in self._moves_tasks:
+            tasks = np.asarray(self._snapshot.jobs.tasks[job], dtype=np.intp)
+            view = Tasks(self._snapshot, tasks)
+            self._moves_tasks[job] = any(
+                not np.isnan(np.atleast_2d(ask(view))[0]).all()
+                if plugin.moving_jobs is None
+                else job in plugin.moving_jobs
+                for plugin, ask in self._moving
+            )
+        return self._moves_tasks[job]
 
     def first_task(self, rows: Iterable[int]) -> int:
         """Return the task of one job that goes first at this moment."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.core.pod_terms import pod_terms
 from pumice.core.resources import STEP, Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
@@ -30,7 +31,7 @@ from pumice.framework.fits import (
     values_of,
 )
 from pumice.framework.placement.kernel import Kernel, PodClass
-from pumice.framework.placement.terms import AmountTerm, NodeTerm, PodCounts
+from pumice.framework.placement.terms import AmountTerm, NodeTerm, PodCounts, RankTerm
 from pumice.framework.plugin import Plugin, implements, states_terms
 from pumice.framework.refusals import Reason
 from pumice.kernel.library import library
@@ -46,12 +47,7 @@ class KernelClass(NamedTuple):
     counts: bool
     """Whether pods elsewhere decide, too."""
     rankers: list[Ask]
-    """The plugins that compare candidates beyond their scores."""
-
-    @property
-    def is_lone(self) -> bool:
-        """Whether nodes answer by their own amounts alone."""
-        return not (self.counts or self.rankers)
+    """The plugins that compare candidates beyond their scores, unless all state how."""
 
 
 class Placing:
@@ -142,7 +138,8 @@ class Placing:
     def class_key(self, task: Task) -> Hashable:
         """Return the key of tasks that are equal, also to the counts they are in."""
         if self.varying:
-            return self.kind(task), self.snapshot.tasks.label_class.item(task.row)
+            label_class = self.snapshot.tasks.label_class.item(task.row)
+            return self.kind(task), pod_terms(self.snapshot).like(label_class)
         return task.shape.id
 
     def class_of(self, task: Task) -> "KernelClass | None":
@@ -168,8 +165,15 @@ class Placing:
         base = fit.static_score
         if base is not None:
             base = np.ascontiguousarray(base, dtype=np.float64)
-        made = PodClass(task.shape, refused, base, amounts, counts)
-        return KernelClass(self.kernel.add(made), counts is not None, fit.rankers)
+        silent = any(
+            may_rank(task) is not False and not states_terms(plugin)
+            for plugin, _, may_rank in self.rankers
+        )
+        ranks = [] if silent else [term for term in terms if isinstance(term, RankTerm)]
+        kind = task.shape, self.snapshot.tasks.label_class.item(task.row)
+        made = PodClass(*kind, refused, base, amounts, counts, ranks)
+        rankers = fit.rankers if silent else []
+        return KernelClass(self.kernel.add(made), counts is not None, rankers)
 
     def _terms_of(self, task: Task) -> list[NodeTerm] | None:
         if self._declaring is None:
@@ -180,7 +184,7 @@ class Placing:
             if terms is None:
                 return None
             for term in terms:
-                is_score = isinstance(term, AmountTerm) and term.is_score
+                is_score = isinstance(term, RankTerm) or getattr(term, "is_score", False)
                 if scores if is_score else filters:
                     found.append(term)
         return found
@@ -188,7 +192,7 @@ class Placing:
     def by_amounts(self, task: Task) -> bool:
         """Return whether filters and scores of such tasks follow from amounts of nodes alone."""
         terms = self._terms_of(task)
-        return terms is not None and all(isinstance(term, AmountTerm) for term in terms)
+        return terms is not None and not any(isinstance(term, PodCounts) for term in terms)
 
     def pick(
         self, classes: Sequence[int], allowed: Mask | None = None, *, stay_closed: bool = False

@@ -140,11 +140,11 @@ class Plugin(PluginDeclarations):
         """Return a key for each job; lower goes first."""
         raise NotImplementedError
 
-    @_hooks.add(rule.KEYS, answer.KEYS, volcano="TaskOrder", switch="enableTaskOrder")
+    @_hooks.add(rule.KEYS, answer.SOME_KEYS, volcano="TaskOrder", switch="enableTaskOrder")
     def order_tasks(self, tasks: Tasks) -> Column:
-        """Return a key for each task; lower goes first.
+        """Return a key for each task, not a number for tasks of jobs that it does not order.
 
-        Of several keys (k, n) the first alone counts between tasks of two jobs.
+        Lower goes first.  Of several keys (k, n) the first alone counts between tasks of two jobs.
         """
         raise NotImplementedError
 
@@ -310,6 +310,6 @@ def states_terms(plugin: Plugin) -> bool:
     for cls in type(plugin).__mro__:
         if "node_terms" in vars(cls):
             return True
-        if not vars(cls).keys().isdisjoint(("filter_nodes", "score_nodes")):
+        if not vars(cls).keys().isdisjoint(("filter_nodes", "score_nodes", "rank_nodes")):
             return False
     return False

@@ -26,22 +26,14 @@ from pumice.framework.topology.domains import Domain, SubGroup
 
 
 class SimulatorAssumptions(msgspec.Struct, frozen=True, kw_only=True):
-    """When a plugin may grant what it refused before, if not only after something was released.
+    """What a plugin refuses it refuses until something is released, or the time of ``changes_at``.
 
-    A plugin that refuses and declares nothing may do so at any time: every job takes part in every
-    cycle, and cycles run while nothing happens.  One that only orders and scores refuses nothing.
+    One that declares nothing may change its mind at any time: every job takes part in every cycle,
+    and cycles run while nothing happens.  One that only orders and scores refuses nothing.
     """
 
-    timed: bool = False
-    """May change its decision as time passes, though nothing has happened in the cluster."""
-    foretold: bool = False
-    """Whether ``changes_at`` states when: cycles run then, and else only if something happens."""
-    forgets: bool = False
-    """May admit in the next cycle what it refused in this one, though nothing was released."""
     all_jobs: bool = False
     """Answers by all jobs that wait, even those without room: none is left out of a cycle."""
-    counts_time: bool = False
-    """Counts how long amounts are held: a cycle follows each event, even if no job waits."""
 
 
 class AccountShare(msgspec.Struct, frozen=True):
@@ -68,24 +60,17 @@ class PluginDeclarations:
     """Hooks that are asked only with (True) or only without (False) ``enableHierarchy``."""
     trouble: ClassVar[str] = ""
     """Why the plugin cannot be used at all; set by the registry for one that cannot be loaded."""
-    by_row: ClassVar[bool] = True
-    """Whether node hooks read nothing that placements change but the columns of their own rows."""
     judges_alone: ClassVar[frozenset[str]] = frozenset()
     """Its hooks about victims that judge each candidate by itself, whatever others there are."""
     foreseeable: ClassVar[bool] = False
-    """Whether turns, and evictions for equal tasks, can be foreseen as far as it has a say.
+    """Whether it can be asked about what would be, and about one of several equal jobs.
 
-    Its hooks about queues and readiness then read nothing that placements change except sums, and
-    ``order_queues`` takes them from its argument; a queue that holds more is never allowed
-    more; and a job is ready that has ``minMember`` tasks placed and states no other minimum.
-    It stops starving once and for all; evictions never bring keys in ``order_jobs`` back.
-    """
-    equal_jobs: ClassVar[bool] = False
-    """Whether it answers equal jobs alike, so that one is asked about for all of them.
-
-    Its hooks about jobs, queues and victims then read nothing of a job that waits but its queue,
-    namespace, phase, priority, numbers and sums, the shapes, roles and priorities of its tasks,
-    and that by which ``order_jobs`` orders it.
+    Its hooks then read nothing that moves change but sums, and the rows of nodes that they are
+    given; ``order_queues`` and ``order_jobs`` take sums from their argument.  Of a job that waits
+    they read its queue, namespace, phase, priority, numbers and sums, the shapes, roles and
+    priorities of its tasks, and that by which ``order_jobs`` orders it.  A queue that holds more is
+    never allowed more, and a job with ``minMember`` tasks placed, that states no other minimum, is
+    ready.  It stops starving once and for all; evictions never bring keys in ``order_jobs`` back.
     """
     admits_all: ClassVar[bool] = False
     """Whether all jobs wait for nodes, none to be admitted: no plugin votes on that."""
@@ -100,16 +85,16 @@ class PluginDeclarations:
     )
     """The actions in which it does; in others it permits all victims, if it judges them."""
     simulator: ClassVar[SimulatorAssumptions | None] = None
-    """What the simulator may assume; a subclass needs its own declaration."""
+    """Declares that its refusals last; a subclass needs its own declaration."""
     hierarchy: bool = field(default=False, repr=False)
     """The switch ``enableHierarchy``."""
     position: int = field(default=0, init=False, repr=False, compare=False)
     """Where it stands in the configuration, counted over all tiers."""
-    moving_jobs: frozenset[int] = field(default=frozenset(), init=False, repr=False, compare=False)
-    """Jobs (rows) whose ``order_tasks`` keys change while their tasks are placed; set at open."""
-    ordered_jobs: frozenset[int] | None = field(default=None, init=False, repr=False, compare=False)
-    """Jobs (rows) whose tasks ``order_tasks`` orders, None for all; set at open."""
+    moving_jobs: frozenset[int] | None = field(default=None, init=False, repr=False, compare=False)
+    """The only jobs (rows) whose ``order_tasks`` keys change while their tasks are placed.
 
+    Set at open; None: with ``on_place``, all jobs that it orders.
+    """
     tells_apart: bool = field(default=True, init=False, repr=False, compare=False)
     """Whether ``vary_by`` may tell tasks of one shape apart in this session; set at open."""
 
@@ -142,11 +127,10 @@ class PluginDeclarations:
     def changes_at(self, ssn: PluginSession) -> float | None:
         """Return when this plugin may change its decision although nothing happens in the cluster.
 
-        Called at the end of a cycle for plugins that declare ``timed``, by forecasts, where time
-        passes without cycles up to then, and for all that have it, by a live scheduler whose cycles
-        stand; None: at no time.  By default, each second may count.
+        Called at the end of a cycle for plugins that declare ``simulator``: cycles run then, and
+        not before unless something happens.  None: at no time; ``ssn.now``: in the next cycle.
         """
-        return ssn.now + 1.0
+        return None
 
     def passed_over(self, memory: dict[str, Any], now: float) -> None:
         """Update the memory as a cycle each second before ``now`` would have done.
@@ -173,7 +157,7 @@ class PluginDeclarations:
         return True
 
     def node_terms(self, task: Task) -> list[NodeTerm] | None:
-        """State as data what ``filter_nodes`` and ``score_nodes`` answer to tasks of this kind.
+        """State as data what filters, scores and ``rank_nodes`` answer to tasks of this kind.
 
         The kernel then computes it; None: the hooks are asked.
         """

@@ -82,11 +82,6 @@ class Policy:
         return bool(self.hooks.tiers(Plugin.on_place))
 
     @cached_property
-    def by_row(self) -> bool:
-        """Whether answers about nodes follow from their rows alone."""
-        return not self.follows_placements and all(each.by_row for each in self.hooks.plugins)
-
-    @cached_property
     def imaginable(self) -> bool:
         """Whether queues and readiness may be asked about sums that do not exist yet.
 

@@ -14,19 +14,37 @@
 
 #define BLOCK 64   /* nodes whose best value is kept together */
 #define STEP 0.1   /* the smallest amount that counts */
+#define KNOWN 64   /* scores of spread that are computed once for all candidates */
 enum { CPU, MEMORY, PODS };
 enum { IDLE, USED, RELEASING, PIPELINED, VIEW };               /* layers of the books */
 enum { END, POD_LIMIT, REQUESTED, PACKED, STRATEGY };          /* terms by amounts */
 enum { NONE, SOME, AT_MOST };                                  /* what a count must be */
+enum { TO_BEST, TO_WORST, STRETCHED, SPREAD };                 /* scores that compare candidates */
 
 typedef struct {                /* pods counted by the domains of nodes */
     const int64_t *codes;       /* domain of each node, below 0 if it is in none (n) */
     int64_t *counts;            /* pods in each domain */
     const uint8_t *eligible;    /* nodes whose pods count (n), or NULL */
+} Counter;
+
+typedef struct {                /* a refusal by counts */
+    Counter counter;
     const int64_t *present;     /* domains among which the least count is looked for */
-    int64_t n_present, rule, skew, counts_own;
+    int64_t n_present, rule, skew;
     int64_t most;               /* how many a domain may have, for AT_MOST */
 } Count;
+
+typedef struct {                /* counts that a score adds up */
+    Counter counter;
+    const int64_t *domains;     /* domain of each node by the label, below 0 if it has none (n) */
+    int64_t n_domains, factor;
+} Part;
+
+typedef struct {                /* a score that compares candidates */
+    int64_t kind, weight;
+    const int64_t *raw;         /* of each node; for SPREAD whether it has all labels, NULL: all (n) */
+    const Part *parts; int64_t n_parts;
+} Rank;
 
 typedef struct {                /* one class of equal tasks */
     const double *request, *need, *nonzero, *waiting;          /* (R) (R) (2) (2) */
@@ -34,7 +52,10 @@ typedef struct {                /* one class of equal tasks */
     const double *base;         /* scores that hold for the session (n), or NULL */
     const double *terms;        /* kinds of terms with their numbers, up to END */
     Count *count;
-    int64_t n_counts, own_neighbour;
+    const Rank *ranks;
+    int64_t n_counts, own_neighbour, n_ranks;
+    const Counter *counted;     /* the counts in which its tasks are */
+    int64_t n_counted;
     double *value, *top;        /* score of each node, minus infinity if it cannot; best of each block */
     int32_t *ties;              /* how many nodes of a block have the best value */
     int64_t cursor;             /* how much of the log of moved rows the values follow; below 0: none */
@@ -48,6 +69,7 @@ typedef struct {
     int64_t n_groups;
     Class *classes; int64_t n_classes;
     int32_t *log; int64_t n_log, log_size;
+    double *scratch;            /* two numbers of each candidate */
 } Kernel;
 
 #define BOOK(k, layer, r, i) ((k)->books[((layer) * (k)->resources + (r)) * (k)->stride + (i)])
@@ -224,10 +246,14 @@ static int64_t best(const Kernel *k, const Class *c, uint64_t *state) {
     }
 }
 
+static int64_t pods_at(const Counter *counter, int64_t i) {
+    return counter->codes[i] < 0 ? 0 : counter->counts[counter->codes[i]];
+}
+
 static int is_closed(const Class *c, int64_t i, int alone) {
     for (int64_t j = 0; j < c->n_counts; j++) {
         const Count *count = &c->count[j];
-        const int64_t code = count->codes[i], here = code < 0 ? 0 : count->counts[code];
+        const int64_t code = count->counter.codes[i], here = pods_at(&count->counter, i);
         if (count->rule == NONE && here > 0) return 1;
         if (count->rule == SOME && !(alone ? code >= 0 : here > 0)) return 1;
         if (count->rule == AT_MOST && (code < 0 || here > count->most)) return 1;
@@ -240,7 +266,7 @@ static int is_alone(const Class *c) {
     if (!c->own_neighbour) return 0;
     for (int64_t j = 0; j < c->n_counts; j++)
         for (int64_t d = 0; c->count[j].rule == SOME && d < c->count[j].n_present; d++)
-            if (c->count[j].counts[d]) return 0;
+            if (c->count[j].counter.counts[d]) return 0;
     return 1;
 }
 
@@ -251,9 +277,98 @@ static void set_limits(Class *c) {
         int64_t least = count->n_present ? INT64_MAX : 0;
         if (count->rule != AT_MOST) continue;
         for (int64_t d = 0; d < count->n_present; d++)
-            least = MIN(count->counts[count->present[d]], least);
+            least = MIN(count->counter.counts[count->present[d]], least);
         count->most = count->skew + least;
     }
+}
+
+/* Add a score by a number of each candidate, scaled to the largest one. */
+static void rank_scaled(const Rank *rank, const int32_t *rows, int64_t n, double *total) {
+    double most = 0.0;
+    for (int64_t at = 0; at < n; at++) most = MAX((double)rank->raw[rows[at]], most);
+    if (most <= 0) return;
+    for (int64_t at = 0; at < n; at++) {
+        const double share = floor(100.0 * (double)rank->raw[rows[at]] / most);
+        total[at] += rank->weight * (rank->kind == TO_BEST ? share : 100.0 - share);
+    }
+}
+
+/* Add a score by weighted counts, stretched from the worst candidate to the best. */
+static void rank_stretched(const Rank *rank, const int32_t *rows, int64_t n, double *raw, double *total) {
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t at = 0; at < n; at++) {
+        int64_t sum = 0;
+        for (int64_t j = 0; j < rank->n_parts; j++)
+            sum += rank->parts[j].factor * pods_at(&rank->parts[j].counter, rows[at]);
+        raw[at] = (double)sum;
+        low = MIN(raw[at], low);
+        high = MAX(raw[at], high);
+    }
+    if (low == high) return;
+    for (int64_t at = 0; at < n; at++)
+        total[at] += rank->weight * floor(100.0 * ((raw[at] - low) / (high - low)));
+}
+
+/* Return the logarithm of how many domains the candidates are in, and two.  Each has a node. */
+static double scale_of(const Kernel *k, const Rank *rank, const Part *part, const int32_t *rows,
+                       int64_t n) {
+    if (n == k->n && !rank->raw) return log((double)(part->n_domains + 2));
+    uint8_t *seen = calloc(part->n_domains, 1);
+    int64_t found = 0;
+    for (int64_t at = 0; at < n && found < part->n_domains; at++) {
+        const int64_t i = rows[at];
+        if ((rank->raw && !rank->raw[i]) || seen[part->domains[i]]) continue;
+        seen[part->domains[i]] = 1;
+        found++;
+    }
+    free(seen);
+    return log((double)(found + 2));
+}
+
+/* Add a score by counts in domains, fewer are better; candidates that a label lacks get nothing.
+ * No number is below 0, so that a cast rounds down.  Most candidates share few numbers. */
+static void rank_spread(const Kernel *k, const Rank *rank, const int32_t *rows, int64_t n,
+                        double *raw, double *total) {
+    double low = INFINITY, high = -INFINITY, known[KNOWN];
+    for (int64_t j = 0; j < rank->n_parts; j++) {
+        const Part *part = &rank->parts[j];
+        const double scale = scale_of(k, rank, part, rows, n), more = (double)(part->factor - 1);
+        for (int64_t at = 0; at < n; at++)
+            raw[at] = (j ? raw[at] : 0.0) + ((double)pods_at(&part->counter, rows[at]) * scale + more);
+    }
+    for (int64_t at = 0; at < n; at++) {
+        raw[at] = (double)(int64_t)(raw[at] + 0.5);
+        if (rank->raw && !rank->raw[rows[at]]) continue;
+        low = MIN(raw[at], low);
+        high = MAX(raw[at], high);
+    }
+    for (int64_t d = 0; d < KNOWN; d++)
+        known[d] = high == 0 ? 100.0 : floor(100.0 * (high + low - (double)d) / high);
+    for (int64_t at = 0; low < INFINITY && at < n; at++) {
+        if (rank->raw && !rank->raw[rows[at]]) continue;
+        total[at] += rank->weight * (raw[at] < KNOWN ? known[(int64_t)raw[at]]
+                                     : floor(100.0 * (high + low - raw[at]) / high));
+    }
+}
+
+/* The best of some candidates once they are compared with each other; their list is written. */
+static int64_t best_ranked(const Kernel *k, const Class *c, int32_t *rows, int64_t n, uint64_t *state) {
+    double *total = k->scratch, *raw = total + k->n, top = -INFINITY;
+    int64_t ties = 0;
+    if (n < 2) return n ? rows[0] : -1;
+    memset(total, 0, n * sizeof *total);
+    for (int64_t j = 0; j < c->n_ranks; j++) {
+        const Rank *rank = &c->ranks[j];
+        if (rank->kind == SPREAD) rank_spread(k, rank, rows, n, raw, total);
+        else if (rank->kind == STRETCHED) rank_stretched(rank, rows, n, raw, total);
+        else rank_scaled(rank, rows, n, total);
+    }
+    for (int64_t at = 0; at < n; at++) {
+        const double value = c->value[rows[at]] + total[at];
+        if (value > top) { top = value; ties = 0; }
+        if (value == top) rows[ties++] = rows[at];
+    }
+    return rows[draw(ties, state)];
 }
 
 /* The best of the nodes that are allowed and that no count closes.  Nodes that refuse are marked in
@@ -262,20 +377,30 @@ static int64_t best_open(const Kernel *k, Class *c, const uint8_t *allowed, uint
                          int32_t *ties, uint64_t *state) {
     double top = -INFINITY;
     int64_t n = 0;
-    const int alone = is_alone(c);
+    const int alone = is_alone(c), ranked = c->n_ranks > 0;
     set_limits(c);
     for (int64_t i = 0; i < k->n; i++) {
         const double value = c->value[i];
         if (value == -INFINITY || (allowed && !allowed[i]) || (shut && shut[i])) continue;
-        if (!shut && value < top) continue;
+        if (!shut && !ranked && value < top) continue;
         if (c->n_counts && is_closed(c, i, alone)) {
             if (shut) shut[i] = 1;
             continue;
         }
-        if (value > top) { top = value; n = 0; }
-        if (value == top) ties[n++] = (int32_t)i;
+        if (!ranked && value > top) { top = value; n = 0; }
+        if (ranked || value == top) ties[n++] = (int32_t)i;
     }
+    if (ranked) return best_ranked(k, c, ties, n, state);
     return n ? ties[draw(n, state)] : -1;
+}
+
+/* Count a task in on a node, or out. */
+static void count_task(const Kernel *k, const Class *c, int64_t i, int64_t sign) {
+    for (int64_t j = 0; k->live && j < c->n_counted; j++) {
+        const Counter *counter = &c->counted[j];
+        if (counter->codes[i] >= 0 && (!counter->eligible || counter->eligible[i]))
+            counter->counts[counter->codes[i]] += sign;
+    }
 }
 
 static void log_row(Kernel *k, int64_t i) {
@@ -300,11 +425,7 @@ static void place(Kernel *k, const Class *c, int64_t i, double *saved) {
         if (k->live) k->nonzero[r * k->stride + i] += c->nonzero[r];
     }
     k->pods[i] += k->live != 0;
-    for (int64_t j = 0; j < c->n_counts; j++) {
-        const Count *count = &c->count[j];
-        if (count->counts_own && count->codes[i] >= 0 && (!count->eligible || count->eligible[i]))
-            count->counts[count->codes[i]]++;
-    }
+    count_task(k, c, i, 1);
     log_row(k, i);
 }
 
@@ -316,11 +437,7 @@ static void take_back(Kernel *k, const Class *c, int64_t i, const double *saved)
     }
     for (int64_t r = 0; r < 2; r++) k->nonzero[r * k->stride + i] = *saved++;
     k->pods[i] -= k->live != 0;
-    for (int64_t j = 0; j < c->n_counts; j++) {
-        const Count *count = &c->count[j];
-        if (count->counts_own && count->codes[i] >= 0 && (!count->eligible || count->eligible[i]))
-            count->counts[count->codes[i]]--;
-    }
+    count_task(k, c, i, -1);
     log_row(k, i);
 }
 
@@ -336,8 +453,9 @@ int64_t kernel_pick(Kernel *k, const int64_t *classes, int64_t n, const uint8_t 
     for (; done < n; done++) {
         Class *c = &k->classes[classes[done]];
         refresh(k, c);
-        const int64_t i = allowed || c->n_counts ? best_open(k, c, allowed, shut, ties, state)
-                                                 : best(k, c, state);
+        const int64_t i = allowed || c->n_counts || c->n_ranks
+                              ? best_open(k, c, allowed, shut, ties, state)
+                              : best(k, c, state);
         if (i < 0) break;
         nodes[done] = i;
         draws[done] = *state;
@@ -357,6 +475,7 @@ Kernel *kernel_open(int64_t n, int64_t stride, int64_t resources, int64_t live, 
                    .most_valued = most_valued, .blocks = (n + BLOCK - 1) / BLOCK, .books = books, .offer = offer,
                    .nonzero = nonzero, .pods = pods, .log_size = 1024 };
     k->log = malloc(k->log_size * sizeof *k->log);
+    k->scratch = malloc(2 * n * sizeof *k->scratch);
     return k;
 }
 
@@ -368,13 +487,21 @@ void kernel_group(Kernel *k, int32_t *group, int64_t n_groups) {
 
 int64_t kernel_class(Kernel *k, const double *request, const double *need, const double *nonzero,
                      const double *waiting, const uint8_t *refused, const double *base,
-                     const double *terms, Count *count, int64_t n_counts, int64_t own_neighbour) {
+                     const double *terms, Count *count, const Rank *ranks, int64_t n_counts,
+                     int64_t own_neighbour, int64_t n_ranks) {
     if (!(k->n_classes & (k->n_classes - 1)))
         k->classes = realloc(k->classes, MAX(2 * k->n_classes, 1) * sizeof *k->classes);
     k->classes[k->n_classes] = (Class){
-        request, need, nonzero, waiting, refused, base, terms, count, n_counts, own_neighbour,
-        NULL, NULL, NULL, -1 };
+        .request = request, .need = need, .nonzero = nonzero, .waiting = waiting,
+        .refused = refused, .base = base, .terms = terms, .count = count, .ranks = ranks,
+        .n_counts = n_counts, .own_neighbour = own_neighbour, .n_ranks = n_ranks, .cursor = -1 };
     return k->n_classes++;
+}
+
+/* Say in which counts the tasks of a class are. */
+void kernel_counted(Kernel *k, int64_t number, const Counter *counted, int64_t n) {
+    k->classes[number].counted = counted;
+    k->classes[number].n_counted = n;
 }
 
 /* Bring the values of a class up to date and return them (n). */
@@ -391,5 +518,6 @@ void kernel_close(Kernel *k) {
     for (int64_t at = 0; at < k->n_classes; at++) drop_values(&k->classes[at]);
     free(k->classes);
     free(k->log);
+    free(k->scratch);
     free(k);
 }

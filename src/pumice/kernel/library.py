@@ -29,7 +29,8 @@ _INT, _POINTER = ctypes.c_int64, ctypes.c_void_p
 _CALLS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "kernel_open": (_POINTER, (_INT,) * 5 + (_POINTER,) * 4),
     "kernel_group": (None, (_POINTER, _POINTER, _INT)),
-    "kernel_class": (_INT, (_POINTER,) * 9 + (_INT, _INT)),
+    "kernel_class": (_INT, (_POINTER,) * 10 + (_INT,) * 3),
+    "kernel_counted": (None, (_POINTER, _INT, _POINTER, _INT)),
     "kernel_pick": (_INT, (_POINTER, _POINTER, _INT) + (_POINTER,) * 5),
     "kernel_values": (_POINTER, (_POINTER, _INT)),
     "kernel_moved": (None, (_POINTER, _POINTER, _INT)),
@@ -76,14 +77,14 @@ def _kept() -> Path:
     return file
 
 
-def build(file: Path) -> None:
+def build(file: Path, compiler: str | None = None) -> None:
     """Compile the kernel into a file, which is there as a whole or not at all.
 
     Raises:
         OSError: there is no compiler, or nothing can be written.
         subprocess.SubprocessError: it does not compile.
     """
-    compiler = shutil.which(os.environ.get("CC") or "cc") or shutil.which("gcc")
+    compiler = compiler or shutil.which(os.environ.get("CC") or "cc") or shutil.which("gcc")
     if compiler is None:
         raise FileNotFoundError("no C compiler")
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:

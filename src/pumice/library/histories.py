@@ -1,6 +1,7 @@
 """The past of a cluster, from a record."""
 
 from pathlib import Path
+from typing import overload
 
 from pumice.api.times import rfc3339
 from pumice.diagnosis import job_history
@@ -9,7 +10,7 @@ from pumice.library.arguments import PATHS, check_configuration, check_kind
 from pumice.library.clusters import Cluster
 from pumice.library.tables import Table
 from pumice.library.workloads import Configuration, read_configuration
-from pumice.record.history import History as Record
+from pumice.records.history import History as Record
 from pumice.replay.compare import Comparison, play
 from pumice.replay.exact import Fidelity, replay_exactly
 
@@ -52,22 +53,32 @@ class History:
         ]  # fmt: skip
         return Table(_COLUMNS, rows)
 
-    def replay(self, since: str | None = None, until: str | None = None) -> Fidelity:
-        """Decide every recorded cycle of a Pumice scheduler again, and compare."""
-        return replay_exactly(self._record, *self._window(since, until))
+    @overload
+    def replay(
+        self, conf: None = None, *, since: str | None = None, until: str | None = None
+    ) -> Fidelity: ...
 
-    def compare(
-        self, conf: Configuration, since: str | None = None, until: str | None = None
-    ) -> Comparison:
-        """Simulate the recorded jobs under the recorded configuration and under another.
+    @overload
+    def replay(
+        self, conf: str | Path, *, since: str | None = None, until: str | None = None
+    ) -> Comparison: ...
+
+    def replay(
+        self, conf: Configuration = None, *, since: str | None = None, until: str | None = None
+    ) -> Fidelity | Comparison:
+        """Decide every recorded cycle of a Pumice scheduler again, and compare.
+
+        With another configuration, simulate the recorded jobs under the recorded one and under it.
 
         Args:
             conf: The other configuration: a file, or its text.
             since: From when on.
             until: Until when.
         """
-        check_configuration("conf", conf)
         window = self._window(since, until)
+        if conf is None:
+            return replay_exactly(self._record, *window)
+        check_configuration("conf", conf)
         return play(self._record, read_configuration(conf).conf, *window).compared()
 
     def _window(self, since: str | None, until: str | None) -> tuple[float | None, float | None]:

@@ -61,6 +61,7 @@ class Table:
     """Named columns of equal length; a missing value is None.
 
     ``numbers`` names columns of numbers: in a data frame a missing one is NaN, also if all are.
+    Any other column without a value is one of texts, so that tables can be put together.
     """
 
     def __init__(
@@ -95,7 +96,10 @@ class Table:
         with extra("arrow"):
             import pyarrow as pa  # noqa: PLC0415
         typed = {name: pa.array(self[name], pa.float64()) for name in self._numbers}
-        return pa.table({**self.columns, **typed})
+        table = pa.table({**self.columns, **typed})
+        fields = [pa.field(one.name, pa.string()) if one.type == pa.null() else one
+                  for one in table.schema]  # fmt: skip
+        return table.cast(pa.schema(fields))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Hand the table to any library that reads Arrow: ``polars.DataFrame(table)``, DuckDB."""
@@ -112,6 +116,8 @@ class Table:
         with extra("polars"):
             import polars as pl  # noqa: PLC0415
         frame = pl.DataFrame(dict(self.columns), infer_schema_length=None, strict=False)
+        empty = [name for name, kind in frame.schema.items() if kind == pl.Null]
+        frame = frame.with_columns(pl.col(name).cast(pl.String) for name in empty)
         return frame.with_columns(pl.col(name).cast(pl.Float64) for name in self._numbers)
 
     def save(self, path: str | Path) -> Path:

@@ -159,7 +159,6 @@ class Capacity(Plugin, name="capacity"):
     """
 
     foreseeable = True
-    equal_jobs = True
     simulator = SimulatorAssumptions()
     spares = Spared.QUEUE_WITHIN_DESERVED
     protects = "pods of queues within what they deserve"

@@ -23,8 +23,8 @@ class Cdp(Plugin, name="cdp"):
     The time counts from the moment the pod was scheduled.
     """
 
-    equal_jobs = True
-    simulator = SimulatorAssumptions(timed=True)
+    foreseeable = True
+    simulator = SimulatorAssumptions()
     judges_alone = frozenset({"preemptable", "reclaimable"})
     spares = Spared.COOLDOWN
     protects = "pods in their cooldown"

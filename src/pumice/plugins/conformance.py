@@ -20,7 +20,7 @@ class Conformance(Plugin, name="conformance"):
     """Protect pods of the critical priority classes and of the system namespace."""
 
     protects = "critical pods"
-    equal_jobs = True
+    foreseeable = True
     simulator = SimulatorAssumptions()
     judges_alone = frozenset({"preemptable", "reclaimable", "gang_evictable"})
     spares = Spared.CRITICAL

@@ -164,7 +164,6 @@ class Drf(Plugin, name="drf"):
     """
 
     foreseeable = True
-    equal_jobs = True
     simulator = SimulatorAssumptions()
     spares = Spared.FAIR_SHARE
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {"compare_queues": True, "reclaimable": True}

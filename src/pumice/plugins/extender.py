@@ -356,7 +356,6 @@ def _verb(name: str, doc: str) -> Any:
 class Extender(Plugin, name="extender"):
     """Call an HTTP service to filter and score nodes, vote on jobs and queues, and name victims."""
 
-    by_row = False
     reasons = (
         Reason("the extender failed", curable=False, code=Cause.EXTENDER_REFUSED, lasting=False),
         Reason("refused by the extender", code=Cause.EXTENDER_REFUSED),

@@ -28,7 +28,6 @@ class Gang(Plugin, name="gang"):
     """
 
     foreseeable = True
-    equal_jobs = True
     simulator = SimulatorAssumptions()
     judges_alone = frozenset({"gang_evictable"})
     spares = Spared.VICTIM_GANG

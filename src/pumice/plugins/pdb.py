@@ -24,7 +24,7 @@ class Pdb(Plugin, name="pdb"):
     """
 
     protects = "pods whose disruption budget is used up"
-    equal_jobs = True
+    foreseeable = True
     simulator = SimulatorAssumptions()
     spares = Spared.BUDGET
 

@@ -24,7 +24,6 @@ class Priority(Plugin, name="priority"):
     """
 
     foreseeable = True
-    equal_jobs = True
     simulator = SimulatorAssumptions()
     judges_alone = frozenset({"preemptable", "gang_evictable"})
     spares = Spared.NO_LOWER_PRIORITY

@@ -29,7 +29,6 @@ class Proportion(Plugin, name="proportion"):
     """
 
     foreseeable = True
-    equal_jobs = True
     simulator = SimulatorAssumptions()
     spares = Spared.QUEUE_WITHIN_DESERVED
     protects = "pods of queues within what they deserve"

@@ -134,7 +134,7 @@ class Rescheduling(Plugin, name="rescheduling"):
     under the same name, directly or by entry point.
     """
 
-    simulator = SimulatorAssumptions(timed=True, all_jobs=True)
+    simulator = SimulatorAssumptions(all_jobs=True)
     registry: ClassVar[Mapping[str, type[Strategy]]] = MappingProxyType(
         {LowNodeUtilization.name: LowNodeUtilization}
     )

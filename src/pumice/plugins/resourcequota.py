@@ -23,8 +23,7 @@ from pumice.framework.refusals import over_quota
 class ResourceQuotas(Plugin, name="resourcequota"):
     """Vote against jobs that, with those admitted before in this cycle, would overrun a quota."""
 
-    # admitted jobs count until the cycle ends; from then on only the quota's status counts
-    simulator = SimulatorAssumptions(forgets=True)
+    simulator = SimulatorAssumptions()
 
     def on_open(self, ssn: PluginSession) -> None:
         """Sort quotas by namespace."""
@@ -55,6 +54,10 @@ class ResourceQuotas(Plugin, name="resourcequota"):
         namespace = job.key.partition("/")[0]
         admitted = self._admitted.setdefault(namespace, Counter())
         admitted.update(_amounts(job.group.spec.min_resources))
+
+    def changes_at(self, ssn: PluginSession) -> float | None:
+        """Return at once if a job was admitted: from then on only the quota's status counts."""
+        return ssn.now if self._admitted else None
 
 
 def _amounts(quantities: ResourceList | None) -> Counter[str]:

@@ -25,8 +25,7 @@ class Sla(Plugin, name="sla"):
     """Order jobs by deadline; admit an overdue one, and keep its place while it waits."""
 
     foreseeable = True
-    equal_jobs = True
-    simulator = SimulatorAssumptions(timed=True, all_jobs=True)
+    simulator = SimulatorAssumptions(all_jobs=True)
     waiting_time: Duration | None = arg(
         "sla-waiting-time",
         default=None,

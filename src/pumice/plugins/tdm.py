@@ -46,8 +46,7 @@ class Tdm(Plugin, name="tdm"):
     """
 
     foreseeable = True
-    equal_jobs = True
-    simulator = SimulatorAssumptions(timed=True, all_jobs=True)
+    simulator = SimulatorAssumptions(all_jobs=True)
     reasons: ClassVar[tuple[Reason, ...]] = (_closed("not allow to dispatch to revocable node"),)
     windows: dict[str, str] = arg_pattern(
         "tdm.revocable-zone.*", doc="hours of a zone in UTC, such as 10:00-21:00"

@@ -72,7 +72,7 @@ class Usage(Plugin, name="usage"):
     An estimate is fixed when its pod is added, and subtracted unchanged when the pod leaves.
     """
 
-    simulator = SimulatorAssumptions(timed=True)
+    simulator = SimulatorAssumptions()
     reasons: ClassVar[tuple[Reason, ...]] = (
         Reason(
             "the CPU load of the node exceeds the upper limit.",
@@ -109,10 +109,6 @@ class Usage(Plugin, name="usage"):
         self._guess_unseen(ssn)
         every = np.arange(nodes.n)
         self._score[every] = self._scores(every)
-
-    def changes_at(self, ssn: PluginSession) -> float | None:
-        """Return nothing: time brings new measurements, not new judgements."""
-        return None
 
     def _guess_unseen(self, ssn: PluginSession) -> None:
         """Add running pods that started after the last measurement, and bound ones."""

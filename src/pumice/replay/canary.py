@@ -11,7 +11,7 @@ from pumice.api.conditions import Condition, conditions, figure_words
 from pumice.api.conf import SchedulerConf
 from pumice.api.output_files import make_folder, write_file
 from pumice.api.wording import counted
-from pumice.record.history import History
+from pumice.records.history import History
 from pumice.replay.compare import ENOUGH, Comparison, GroupChange, Played, play
 from pumice.scenarios.runner import CaseResult, write_junit
 from pumice.sim.figures import NAMES

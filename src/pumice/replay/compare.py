@@ -13,7 +13,7 @@ from pumice.api.annotations import HOSTNAME
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.objects import Node
 from pumice.errors import InputError, Words
-from pumice.record.history import History
+from pumice.records.history import History
 from pumice.replay.recorded_workload import RecordedWorkload, recorded_workload
 from pumice.sim.event_log import EventKind
 from pumice.sim.figures import figures_of

@@ -11,8 +11,8 @@ from pumice.cluster.base import Cluster, Writer
 from pumice.cluster.services import SERVICES
 from pumice.errors import InputError, Words
 from pumice.framework.session_state import ProcessMemory
-from pumice.record.entries import CycleEntry
-from pumice.record.history import History, Moment
+from pumice.records.entries import CycleEntry
+from pumice.records.history import History, Moment
 from pumice.replay.recorded_cluster import RecordedCluster
 from pumice.scheduler import Scheduler
 from pumice.serve.recording import cycle_entry

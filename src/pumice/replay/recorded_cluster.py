@@ -8,9 +8,9 @@ from pumice import errors
 from pumice.api.kinds import Manifest
 from pumice.cluster.base import Done, Event, Lane, Write
 from pumice.errors import ClusterError, NotFoundError
-from pumice.record.changes import place_of
-from pumice.record.entries import CycleEntry, Entry
-from pumice.record.history import Moment
+from pumice.records.changes import place_of
+from pumice.records.entries import CycleEntry, Entry
+from pumice.records.history import Moment
 
 _Objects = list[Manifest]
 _OWN: Final = ("bind", "evict")

@@ -8,8 +8,8 @@ from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.kinds import ENDED_PHASES, JOB, SCHEDULER_NAME, Manifest, kind_of
 from pumice.api.times import epoch
 from pumice.controllers.base import controller_of
-from pumice.record.entries import Place
-from pumice.record.history import Step
+from pumice.records.entries import Place
+from pumice.records.history import Step
 
 _DISRUPTED: Final = frozenset({"Evict", "Evicted", "Preempting", "NodeLost", "NodeShutdown"})
 """Reasons in the status of a pod that did not end by itself."""

@@ -26,9 +26,9 @@ from pumice.controllers.base import controller_of
 from pumice.controllers.job.objects import expand
 from pumice.controllers.view import ManifestView
 from pumice.errors import InputError, ManifestError, Words
-from pumice.record.changes import place_of
-from pumice.record.entries import Entry, Place
-from pumice.record.history import History, Step
+from pumice.records.changes import place_of
+from pumice.records.entries import Entry, Place
+from pumice.records.history import History, Step
 from pumice.replay.recorded_jobs import JobLife, Part, PodLife, RecordedJobs, lives_of
 from pumice.sim.options import Evicted
 from pumice.sim.workload import ClusterChange, JobSpec, TaskSpec, Workload, in_order

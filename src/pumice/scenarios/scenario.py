@@ -303,7 +303,7 @@ def _objects(path: Path, document: Mapping[str, Any]) -> tuple[list[Manifest], M
     found = [(path, f"objects[{i}]", item) for i, item in enumerate(listed(path, "objects", given))]
     objects = _checked(found)
     if document.get("objectsFrom"):
-        from pumice.record.named_records import read_named_records  # noqa: PLC0415  (few name any)
+        from pumice.records.named_records import read_named_records  # noqa: PLC0415  (few name any)
 
         records, document = read_named_records(path, document)
         for root in records:

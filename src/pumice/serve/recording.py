@@ -12,9 +12,9 @@ import msgspec
 
 from pumice.api.decisions import Decisions
 from pumice.cluster.base import Cluster
-from pumice.record.entries import CycleEntry
-from pumice.record.observed import BESIDE, Follower, ObservedCluster
-from pumice.record.recorder import Limits, Recorder
+from pumice.records.entries import CycleEntry
+from pumice.records.observed import BESIDE, Follower, ObservedCluster
+from pumice.records.recorder import Limits, Recorder
 from pumice.serve.scheduler.live_scheduler import Cycle
 
 _C = TypeVar("_C")

@@ -252,8 +252,8 @@ def _recording(
     if options is None or leader is None or not options.record:
         return None
     from pumice.api.quantity import value  # noqa: PLC0415
-    from pumice.record.observed import BESIDE, unread  # noqa: PLC0415
-    from pumice.record.recorder import Limits  # noqa: PLC0415
+    from pumice.records.observed import BESIDE, unread  # noqa: PLC0415
+    from pumice.records.recorder import Limits  # noqa: PLC0415
     from pumice.serve.recording import Recording  # noqa: PLC0415
 
     with value_of("--record-size"):

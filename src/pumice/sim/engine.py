@@ -341,7 +341,7 @@ class _Alarm(Observer):
     at = math.inf
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:  # noqa: ARG002
-        told = [each for each in ssn.plugins if each.simulator and each.simulator.foretold]
+        told = (each for each in ssn.plugins if each.simulator is not None)
         times = [each.changes_at(ssn) for each in told]
         self.at = min((at for at in times if at is not None), default=math.inf)
 

@@ -1,9 +1,9 @@
 """What the simulator need not do under a configuration: cycles, jobs and sessions to leave out.
 
 Which hooks a plugin has says most of it: one that orders and scores refuses nothing.  A plugin that
-refuses declares when it may change its mind (``SimulatorAssumptions``).  Beyond that, Volcano's own
-default plugins are known by name: under them gangs of equal pods start without a session, and who
-may be evicted is known before a cycle.
+refuses declares that it does so until something is released (``SimulatorAssumptions``).  Beyond
+that, Volcano's own default plugins are known by name: under them gangs of equal pods start without
+a session, and who may be evicted is known before a cycle.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from pumice.actions import ACTIONS
 from pumice.framework.dispatch import Enabled
-from pumice.framework.plugin import HOOKS, Plugin
-from pumice.framework.plugin_declarations import SimulatorAssumptions
+from pumice.framework.plugin import HOOKS, Plugin, implements
 
 _ABOUT_NODES = ("filter_shape", "filter_nodes", "score_shape", "score_nodes")
 """Hooks whose answers about nodes may be kept."""
@@ -24,7 +23,6 @@ _FREE = _ORDERING | {
     "best_node",
 }
 """Hooks that refuse nothing: they decide who goes first, and where to."""
-_UNKNOWN = SimulatorAssumptions(timed=True, forgets=True, all_jobs=True)
 _BESIDE = ("enqueue", "allocate", "backfill")
 """Actions that may stand beside those that evict."""
 
@@ -132,7 +130,7 @@ class Shortcuts:
     alarms: bool = False
     """Whether plugins state when time alone changes their decision."""
     count_time: bool = False
-    """Whether a cycle follows each event, even if no job waits."""
+    """Whether a cycle follows each event, even if no job waits: what is held counts."""
     evictions: EvictionRules | None = None
     """Who may be evicted, if that is known of a configuration that evicts."""
     keep_fits: bool = False
@@ -156,25 +154,26 @@ class Shortcuts:
         tiers = [list(tier) for tier in configured]
         entries = [entry for tier in tiers for entry in tier]
         evicts = any(ACTIONS[name].evicts for name in actions) or bool(_offering("victims", tiers))
-        assumed = [_assumed(entry, evicts=evicts) for entry in entries]
         # plugins name the victims of shuffle as they like; consolidate remembers its own
-        assumed += [_UNKNOWN] * bool({"shuffle", "consolidate"} & set(actions))
-        all_jobs = any(each.all_jobs for each in assumed)
-        timed = any(each.timed and not each.foretold for each in assumed)
-        lasts = not (timed or all_jobs or any(each.forgets for each in assumed))
+        is_known = not {"shuffle", "consolidate"} & set(actions)
+        is_known &= all(_is_known(entry, evicts=evicts) for entry in entries)
+        declared = [entry.plugin for entry in entries if entry.plugin.simulator is not None]
+        all_jobs = any(each.simulator.all_jobs for each in declared if each.simulator)
+        timed = any(implements(each, "changes_at") for each in declared)
+        lasts = is_known and not (timed or all_jobs)
         asked = [entry for entry in entries if any(map(entry.offers, _ABOUT_NODES))]
         oldest_first = all(
             _knows(_OLDEST_FIRST, entry) for entry in entries if entry.offers("order_jobs")
         )
         keep_fits = all(_knows(_NODES_ALONE, entry) for entry in asked)
         return cls(
-            leave_jobs_out=not all_jobs,
-            await_events=not timed,
+            leave_jobs_out=is_known and not all_jobs,
+            await_events=is_known,
             refusals_last=lasts and not evicts,
-            settles=not (timed or evicts or any(each.forgets for each in assumed)),
+            settles=is_known and not evicts,
             evicts=evicts,
-            alarms=any(each.foretold for each in assumed),
-            count_time=any(each.counts_time for each in assumed),
+            alarms=timed,
+            count_time=any(implements(entry.plugin, "fair_shares") for entry in entries),
             evictions=EvictionRules.of(actions, tiers) if lasts and evicts else None,
             keep_fits=keep_fits,
             admitting=_admitting(tiers) if "enqueue" in actions else (),
@@ -199,15 +198,13 @@ class Shortcuts:
         )
 
 
-def _assumed(entry: Enabled, *, evicts: bool) -> SimulatorAssumptions:
-    """Return what a plugin declares, or what must be assumed of one that declares nothing.
+def _is_known(entry: Enabled, *, evicts: bool) -> bool:
+    """Return whether a plugin declares when it may change its mind, or refuses nothing.
 
     Actions that evict may try the first job of a queue alone, so that an order decides, too.
     """
-    declared = entry.plugin.simulator
     free = _FREE - _ORDERING if evicts else _FREE
-    refuses = any(hook not in free for hook in entry.offered())
-    return declared or (_UNKNOWN if refuses else SimulatorAssumptions())
+    return entry.plugin.simulator is not None or all(hook in free for hook in entry.offered())
 
 
 def _admitting(tiers: Iterable[Iterable[Enabled]]) -> tuple[Plugin, ...]:

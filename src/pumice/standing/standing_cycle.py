@@ -13,7 +13,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.framework.future.promises import Promise
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.job_records import Records
-from pumice.framework.plugin import Plugin, implements
+from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 
 log = logging.getLogger(__name__)
@@ -125,10 +125,8 @@ def changes_at(ssn: Session) -> float:
     """Return when time alone may change what plugins decide; at once for those that do not say."""
     soonest = math.inf
     for plugin in ssn.plugins:
-        declared = plugin.simulator
-        if declared is None or declared.forgets:
+        if plugin.simulator is None:
             return -math.inf
-        if declared.timed or implements(plugin, "changes_at"):
-            at = ssn.hooks.ask_aside(plugin, Plugin.changes_at)(ssn)
-            soonest = min(soonest, math.inf if at is None else float(at))
+        at = ssn.hooks.ask_aside(plugin, Plugin.changes_at)(ssn)
+        soonest = min(soonest, math.inf if at is None else float(at))
     return soonest

@@ -15,16 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.kinds import Manifest
 from pumice.core.consistency import cells, changed, check
-from pumice.core.resources import fits
-from pumice.core.views import Task
+from pumice.core.resources import Column, fits
+from pumice.core.views import Job, Queue, Task
 from pumice.errors import PluginError
 from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
 from pumice.framework.combining import EACH
 from pumice.framework.dispatch import Enabled, Method
 from pumice.framework.eviction.sums import EmptiedNodes
-from pumice.framework.placement.ahead import has_plain_shape
+from pumice.framework.placement.ahead import has_plain_shape, placed_ahead
+from pumice.framework.placement.equal_jobs import ASKED_IN_VAIN
 from pumice.framework.plugin import HOOKS, Plugin, implements
+from pumice.framework.refusals import Refusal
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.testing.hook_questions import (
@@ -39,6 +43,8 @@ from pumice.testing.hook_questions import (
 from pumice.testing.samples import sample_cluster, snapshot_of
 
 SEEDS = range(4)
+FORESEEN: tuple[Method, ...] = (Plugin.allocatable, Plugin.overused, Plugin.job_ready)
+"""Hooks that are asked about sums as they would be."""
 _NOW = 1_767_229_200.0  # an hour after the first objects of a sample were made
 _N_TASKS, _N_MOVES = 8, 6
 
@@ -51,8 +57,9 @@ def check_plugin(cls: type[Plugin], **arguments: Any) -> None:
     an unknown one is reported.  Node hooks: each row is answered by itself, so that one row, some
     rows and all rows in any order get the very same answers; tasks of one shape are alike; answers
     to a shape outlive every move; terms that are stated as data say what hooks answer; a
-    move changes only the rows it touches; a node without one of its tasks
-    may be asked about in advance.  Orders: keys that can be compared, each row by itself.
+    move changes only the rows it touches.  Orders: keys that can be compared, each row by itself.
+    What is foreseeable: equal jobs are answered alike, nodes without one of their tasks, and queues
+    and jobs with one more, can be asked about in advance.
     Votes and masks: of the right type and length.  All: the same answer twice, tables unchanged,
     no trace of a discarded statement in tables or answers.
 
@@ -120,7 +127,7 @@ class _Examination:
     """One plugin on one cluster."""
 
     def __init__(self, plugin: Plugin, seed: int, switches: dict[str, bool]) -> None:
-        self.snapshot = snapshot_of(sample_cluster(seed))
+        self.snapshot = snapshot_of(_with_twins(sample_cluster(seed)))
         self.name = plugin.name
         self.rng = np.random.default_rng(seed)
         self.before = cells(self.snapshot)
@@ -149,6 +156,7 @@ class _Examination:
             self.check_node_terms()
             self.check_bounds()
             self.check_alone()
+            self.check_equal_jobs()
         with self.leaves_tables_alone("a discarded statement"):
             statement = self.ssn.statement()
             self.check_moves(statement)
@@ -188,6 +196,40 @@ class _Examination:
                         f"judges a task by its company (leave {hook.__name__} out of judges_alone)"
                     )
                     raise PluginError(self.questions.plugin.name, hook.__name__, text)
+
+    def check_equal_jobs(self) -> None:
+        """Compare the answers about jobs that are equal, if they may be asked about as one."""
+        first: dict[Any, int] = {}
+        for row in self.questions.jobs:
+            tasks = self.ssn.pending_tasks(row)
+            key = self.ssn.equal_jobs.key(row, tasks)
+            if key is None or first.setdefault(key, row) == row:
+                continue
+            others = self.ssn.pending_tasks(first[key])
+            for hook in self.questions.having(ASKED_IN_VAIN):
+                one, other = self.about_job(hook, others[0]), self.about_job(hook, tasks[0])
+                if not _is_same(one, other):
+                    text = f"tells equal jobs apart (foreseeable): {one} against {other}"
+                    raise PluginError(self.name, hook.__name__, text)
+
+    def about_job(self, hook: Method, row: int) -> Any:
+        """Ask a hook about a job, by one of its tasks; its answer without the words of a refusal.
+
+        None for an order, which may tell equal jobs apart, and for a notice.
+        """
+        task = Task(self.snapshot, row)
+        known: dict[Any, Any] = {
+            Job: Job(self.snapshot, task.job),
+            Queue: Queue(self.snapshot, task.queue),
+            Task: task,
+            Column: task.request[:, 0],
+            list[int]: list(self.questions.running),
+        }
+        kinds = HOOKS[hook.__name__].parameters.values()
+        if not known.keys() >= set(kinds) or HOOKS[hook.__name__].rule is EACH:
+            return None
+        found = self.questions.answer(hook, *(known[kind] for kind in kinds))
+        return (found.why, found.code) if isinstance(found, Refusal) else found
 
     def check_rows(self) -> None:
         """Compare answers for single rows, some rows and shuffled rows with those for all."""
@@ -247,12 +289,18 @@ class _Examination:
             known, value = placing.class_of(task), placing.fit(task).value
             if known is None:
                 continue
+            text = "differs from what filter_nodes, score_nodes and rank_nodes answer"
+            if not known.rankers:
+                state, chosen = placing.state, placing.choose(task, placing.fit(task))
+                placing.state = state
+                picked, _ = placing.pick([known.number])
+                if picked != ([chosen[0]] if chosen and chosen[1] else []):
+                    raise PluginError(self.name, "node_terms", text)
             for node in range(self.snapshot.nodes.n):
                 only = np.arange(self.snapshot.nodes.n) == node
                 open_there, _ = placing.pick([known.number], only)
                 found = placing.kernel.values(known.number)[node] if open_there else -np.inf
                 if found != value[node]:
-                    text = "differs from what filter_nodes and score_nodes answer"
                     raise PluginError(self.name, "node_terms", text)
 
     # Moves
@@ -292,14 +340,33 @@ class _Examination:
         task = Task(self.snapshot, self.moving.pop())
         room = np.flatnonzero(fits(task.request, self.snapshot.nodes.idle))
         if kind == 0 and len(room):
-            statement.place(task.row, int(self.rng.choice(room)))
+            self.place(statement, task, int(self.rng.choice(room)))
         else:
             statement.pipeline(task.row, int(self.rng.integers(self.snapshot.nodes.n)))
+
+    def place(self, statement: Statement, task: Task, node: int) -> None:
+        """Place a task; ask before about sums with it, as turns do."""
+        asked = FORESEEN if self.questions.plugin.foreseeable else ()
+        hooks = self.questions.having(asked)
+        before = [self.about_job(hook, task.row) for hook in hooks]
+        with placed_ahead(self.snapshot, [task.row]):
+            foreseen = [self.about_job(hook, task.row) for hook in hooks]
+        statement.place(task.row, node)
+        for hook, first, answer in zip(hooks, before, foreseen, strict=True):
+            found = self.about_job(hook, task.row)
+            text = ""
+            if not _is_same(answer, found):
+                text = f"reads more than sums (foreseeable): {answer} in advance, then {found}"
+            elif hook is Plugin.allocatable and answer is True and first is not True:
+                text = "a queue that holds more is allowed more (foreseeable)"
+            if text:
+                raise PluginError(self.name, hook.__name__, text)
 
     def evict(self, statement: Statement, victim: Task) -> None:
         """Evict a task; ask before about its node without it, as evictions do."""
         snapshot, rows = self.snapshot, np.array([victim.node], dtype=np.intp)
-        hooks = [hook for hook in BY_NODES if self.ssn.policy.by_row and self.questions.has(hook)]
+        asked = BY_NODES if self.questions.plugin.foreseeable else ()
+        hooks = self.questions.having(asked)
         waiting = [Task(snapshot, row) for row in self.questions.still_waiting(self.asking)]
         plain = [task for task in waiting if hooks and has_plain_shape(task.shape)]
         emptied = EmptiedNodes(snapshot, rows, victim.request, victim.shape.nonzero)
@@ -314,7 +381,7 @@ class _Examination:
                 continue
             for hook, answer in answers.items():
                 found = self.questions.node_column(hook, task.row, rows)
-                text = "reads more than the rows it is given (use them, or set by_row to False)"
+                text = "reads more than the rows it is given (foreseeable)"
                 self.equal(hook, text, found, answer)
 
     # Comparing
@@ -333,7 +400,7 @@ class _Examination:
             raise PluginError(self.name, "", f"{what} changes {name}")
 
     def equal(self, hook: Method, problem: str, wanted: Answer, found: Answer) -> None:
-        if not np.array_equal(wanted, found):
+        if not np.array_equal(wanted, found, equal_nan=wanted.dtype.kind == "f"):
             raise PluginError(self.name, hook.__name__, f"{problem}: {wanted} against {found}")
 
     def same(self, problem: str, first: Answers, second: Answers) -> None:
@@ -342,7 +409,28 @@ class _Examination:
                 raise PluginError(self.name, key[0].__name__, f"{problem}: {answer}")
 
 
+def _with_twins(objects: list[Manifest]) -> list[Manifest]:
+    """Add to each job that waits another one that differs in names and annotations alone."""
+    waiting = {
+        (one["metadata"]["namespace"], one["metadata"]["name"])
+        for one in objects
+        if one["kind"] == "PodGroup" and one["status"]["phase"] != "Running"
+    }
+    twins = []
+    for one in objects:
+        meta = one["metadata"]
+        group = meta.get("annotations", {}).get(GROUP_NAME, meta["name"])
+        if one["kind"] in ("Pod", "PodGroup") and (meta.get("namespace"), group) in waiting:
+            marks = meta.get("annotations", {}) | {"example.com/twin": "yes"}
+            if GROUP_NAME in marks:
+                marks[GROUP_NAME] = f"twin-{group}"
+            new = {"name": f"twin-{meta['name']}", "annotations": marks}
+            new |= {"uid": f"twin-{meta['uid']}"} if "uid" in meta else {}
+            twins.append({**one, "metadata": {**meta, **new}})
+    return [*objects, *twins]
+
+
 def _is_same(first: Any, second: Any) -> bool:
     if isinstance(first, np.ndarray):
-        return np.array_equal(first, second)
+        return np.array_equal(first, second, equal_nan=first.dtype.kind == "f")
     return bool(first == second)

@@ -54,6 +54,10 @@ class Questions:
         """Return whether the session would ask the plugin this."""
         return bool(self.ssn.hooks.tiers(hook))
 
+    def having(self, hooks: Iterable[Method]) -> list[Method]:
+        """List those of some hooks that the session would ask."""
+        return [hook for hook in hooks if self.has(hook)]
+
     def ask(self, method: Method, *args: Any) -> Any:
         """Call a hook, or a serving method; an exception becomes an error that names it."""
         name = method.__name__

@@ -8,7 +8,7 @@ from msgspec.structs import replace as changed
 
 from pumice.api.conf import parse_conf
 from pumice.errors import InputError, PumiceError, Words
-from pumice.record.history import History
+from pumice.records.history import History
 from pumice.replay.recorded_workload import recorded_workload
 from pumice.sim.figures import figures_of
 from pumice.sim.inputs import SimulationInput, load, simulate

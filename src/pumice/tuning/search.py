@@ -15,14 +15,14 @@ import numpy as np
 from pumice.api.text_files import read_text
 from pumice.api.wording import extra_hint
 from pumice.errors import InputError, PumiceError, ServiceError
-from pumice.record.history import History
+from pumice.records.history import History
 from pumice.replay.compare import GroupChange, both_waits, by_group
 from pumice.sim.figures import figures_of
 from pumice.sim.job_run import JobRun
 from pumice.sim.statistics import Interval, interval
 from pumice.sim.sweep import GridPoint, SweepRow, gather, sweep_dask, sweep_local
 from pumice.tuning.days import Run, Source
-from pumice.tuning.space import Dimension, Space, Template, numbers, read_space
+from pumice.tuning.space import Dimension, Space, Template, numbers, read_space, space_of
 
 _WARM_UP: Final = 5
 """Proposals that are measured to the end before others are stopped early."""
@@ -116,7 +116,7 @@ def optuna_module() -> Any:
 
 
 def tune(
-    file: Path,
+    given: Path | Mapping[str, Any],
     *,
     trials: int | None = None,
     jobs: int | None = 1,
@@ -124,14 +124,19 @@ def tune(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Tuned:
-    """Search for the best configuration of a space.
+    """Search for the best configuration of a space: that of a file, or a description.
+
+    Files that a file names are beside it, those that a description names in the working directory.
 
     Raises:
         InputError: the description cannot be used, or nothing meets its conditions.
         ServiceError: Optuna is not installed, or no Dask scheduler answers.
     """
-    space = read_space(file, read_text(file))
-    return Search(space, file.parent, jobs=jobs, dask=dask, seed=seed).run(
+    if isinstance(given, Path):
+        space, folder = read_space(given, read_text(given)), given.parent
+    else:
+        space, folder = space_of(given), Path()
+    return Search(space, folder, jobs=jobs, dask=dask, seed=seed).run(
         space.trials if trials is None else trials, progress
     )
 

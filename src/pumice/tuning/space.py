@@ -128,6 +128,17 @@ def read_space(path: Path, text: str) -> Space:
     return space
 
 
+def space_of(content: Mapping[str, Any]) -> Space:
+    """Take a description that a program has made.
+
+    Raises:
+        InputError: it is none.
+    """
+    space = decode(content, Space, source="space")
+    _check(space)
+    return space
+
+
 def _check(space: Space) -> None:
     """Check what the types of fields do not show."""
     if not space.search or not space.objectives:

@@ -22,11 +22,17 @@ class OverBudgetError(Exception):
 
 
 class _Budget:
-    """When the time is spent, and how often it was asked for."""
+    """How long work may take from its first check on, and how often it was asked for."""
 
     def __init__(self, seconds: float) -> None:
-        self.ends = time.thread_time() + seconds
+        self.seconds = seconds
         self.asked = 0
+        self._ends: float | None = None
+
+    def is_spent(self) -> bool:
+        now = time.thread_time()
+        self._ends = now + self.seconds if self._ends is None else self._ends
+        return now > self._ends
 
 
 _budget: ContextVar[_Budget | None] = ContextVar("budget", default=None)
@@ -51,5 +57,5 @@ def check_cpu() -> None:
     budget = _budget.get()
     if budget is not None:
         budget.asked += 1
-        if budget.asked % _LOOKS == 1 and time.thread_time() > budget.ends:
+        if budget.asked % _LOOKS == 1 and budget.is_spent():
             raise OverBudgetError

@@ -9,7 +9,7 @@ import http.client
 import json
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -96,9 +96,13 @@ class ControlPlane:
         start()
         self.processes[place] = self.processes.pop()
 
+    def volume_controllers(self) -> AbstractContextManager[Process]:
+        """Run what binds claims and volumes."""
+        return self.controller_manager(*_OF_VOLUMES)
+
     @contextmanager
-    def volume_controllers(self) -> Iterator[Process]:
-        """Run the controller manager with what binds claims and volumes, and nothing else."""
+    def controller_manager(self, *controllers: str) -> Iterator[Process]:
+        """Run the controller manager with these controllers, and nothing else."""
         port = free_ports(1)[0]
         flags: dict[str, object] = {
             "kubeconfig": self.admin_kubeconfig,
@@ -106,7 +110,7 @@ class ControlPlane:
             "secure-port": port,
             "cert-dir": self.directory / "pki",
             "leader-elect": "false",
-            "controllers": ",".join(_OF_VOLUMES),
+            "controllers": ",".join(controllers),
             "pvclaimbinder-sync-period": "5s",
             "use-service-account-credentials": "false",
         }

@@ -61,6 +61,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.getLogger("pumice.framework.dispatch"), "disabled", True)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("hook", ANSWERING)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_answer_stops_nothing(hook: Any, wrong: Any, quiet: Any) -> None:

@@ -196,7 +196,7 @@ def test_where_placing_changes_the_order_the_next_task_is_chosen_each_time(
 ) -> None:
     """The first goes as it stands; of those left the last comes next."""
     found, told = Round(*gang(5), cpus=(32,), min_member=1, plugins=[lowest()]), []
-    monkeypatch.setattr(found.ssn.ordering, "moving_jobs", {0})
+    monkeypatch.setattr(found.ssn.ordering, "moves_tasks", lambda _: True)
     monkeypatch.setattr(found.ssn.ordering, "first_task", max)
     names = [f"p{i}" for i in range(5)]
     found.run(*names, on_placed=lambda row, _: told.append(row))

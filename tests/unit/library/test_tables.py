@@ -32,6 +32,9 @@ def test_data_libraries_take_a_table_over() -> None:
     assert TABLE.to_pandas()["wait"].sum() == 1.5
     assert TABLE.to_polars()["job"].to_list() == ["a", "b"]
     assert pl.DataFrame(TABLE).equals(TABLE.to_polars())
+    unknown = pumice.Table(["job", "wait"], [(None, None)], {"wait"})
+    both = pl.concat([TABLE.to_polars(), unknown.to_polars(), pl.DataFrame(unknown)])
+    assert both["job"].to_list() == ["a", "b", None, None]
 
 
 def test_a_table_is_saved_as_csv_and_as_parquet(tmp_path: Path) -> None:

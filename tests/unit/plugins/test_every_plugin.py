@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from pumice.framework.arguments import bind_arguments
-from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.plugins import builtin_plugins
 from pumice.testing.conformance import check_plugin
 
@@ -32,34 +31,26 @@ CONFIGURED = [
 
 FORESEEABLE = {
     "capacity",
+    "cdp",
+    "conformance",
     "drf",
     "fairshare",
     "gang",
+    "pdb",
     "predicates",
     "priority",
     "proportion",
     "sla",
     "tdm",
 }
-ASSUMPTIONS = {
-    "cdp": SimulatorAssumptions(timed=True),
-    "extender": None,
-    "fairshare": SimulatorAssumptions(timed=True, counts_time=True),
-    "rescheduling": SimulatorAssumptions(timed=True, all_jobs=True),
-    "reservation": SimulatorAssumptions(timed=True, foretold=True, all_jobs=True),
-    "resourcequota": SimulatorAssumptions(forgets=True),
-    "sla": SimulatorAssumptions(timed=True, all_jobs=True),
-    "tdm": SimulatorAssumptions(timed=True, all_jobs=True),
-    "usage": SimulatorAssumptions(timed=True),
-}
-"""What the simulator may assume, where a plugin declares more or less than nothing special."""
+ASKED_ABOUT_ALL = {"rescheduling", "reservation", "sla", "tdm"}
 
 
 def test_what_built_in_plugins_declare() -> None:
     assert {name for name, cls in PLUGINS.items() if cls.foreseeable} == FORESEEABLE
-    assert [name for name, cls in PLUGINS.items() if not cls.by_row] == ["extender"]
-    for name, cls in PLUGINS.items():
-        assert cls.simulator == ASSUMPTIONS.get(name, SimulatorAssumptions()), name
+    assert [name for name, cls in PLUGINS.items() if cls.simulator is None] == ["extender"]
+    found = {name for name, cls in PLUGINS.items() if cls.simulator and cls.simulator.all_jobs}
+    assert found == ASKED_ABOUT_ALL
 
 
 @pytest.mark.parametrize("cls", PLUGINS.values(), ids=PLUGINS)

@@ -355,8 +355,3 @@ def test_an_eviction_leaves_no_less_than_nothing() -> None:
     plugin._of_node[0, 0] = 1.0
     ssn.statement().evict(ssn.snapshot.tasks.row_of["default/young"], "preempt")
     assert plugin._of_node[:, 0].tolist() == [0.0, 0.0]
-
-
-def test_time_alone_changes_nothing() -> None:
-    plugin = Usage()
-    assert plugin.changes_at(session(plugin=plugin)) is None

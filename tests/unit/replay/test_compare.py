@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import pumice
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.cli.main import main
-from pumice.record.history import History
+from pumice.records.history import History
 from pumice.replay.compare import Comparison, play
 from pumice.replay.recorded_workload import recorded_workload
 from tests.unit.replay.test_exact import CONF, record_churn
@@ -87,7 +87,7 @@ def test_the_library_opens_moments_and_replays(folder: Path) -> None:
     assert len(history.at("00:30").objects("Node")) == 4
     assert {"Waiting", "Running"} <= {*history.jobs()["state"]}
     assert history.replay().is_exact
-    assert history.compare(CALM).fidelity.is_trusted
+    assert history.replay(CALM).fidelity.is_trusted
     assert history.problems == []
     assert repr(history).endswith("from 2026-01-01T00:00:00Z>")
 

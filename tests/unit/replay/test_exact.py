@@ -15,8 +15,8 @@ from pumice.cluster.base import Cluster, DirectWriter, Write
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ConflictError, InputError
-from pumice.record.history import History
-from pumice.record.recorder import Limits, Recorder
+from pumice.records.history import History
+from pumice.records.recorder import Limits, Recorder
 from pumice.replay.exact import Fidelity, replay_exactly
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane

@@ -19,7 +19,7 @@ from pumice.clock import RealClock
 from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError
-from pumice.record.history import History
+from pumice.records.history import History
 from pumice.serve import early, start
 from pumice.serve.options import read_options
 from pumice.serve.ports import FirstConnection

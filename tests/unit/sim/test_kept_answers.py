@@ -129,6 +129,7 @@ def without_fits(conf: SchedulerConf, scheduler: Scheduler) -> Shortcuts:
     return replace(Shortcuts.of(conf.actions, scheduler.tiers()), keep_fits=False)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("policy", POLICIES)
 def test_what_is_kept_changes_nothing(policy: str, seed: int) -> None:
@@ -273,6 +274,7 @@ def crowded_cluster(rng: Generator) -> list[Manifest]:
     return [*machines, *queues, priority_class("low", 1), priority_class("high", 100)]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", [0, 2])
 @pytest.mark.parametrize("policy", DIRECT)
 def test_jobs_of_full_queues_are_admitted_and_start_as_in_a_session(

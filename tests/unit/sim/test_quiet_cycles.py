@@ -132,6 +132,7 @@ SEEDS = dict.fromkeys(CONFS, (0, 1, 2, 3)) | {"shares": (0, 2, 3), "reclaim": (1
 """Two draws are left out in which jobs evict each other for hundreds of cycles."""
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CONFS)
 def test_every_event_is_that_of_whole_sessions(name: str, outlooks: Counter[Outlook]) -> None:
     evictions = 0

@@ -296,15 +296,30 @@ def test_terms_say_what_hooks_answer() -> None:
     assert problem_of(cls).hook == "node_terms"
 
 
-def test_a_hook_that_reads_tables_instead_of_rows_is_found_out() -> None:
-    """Nodes may be asked about as they would be without some of their tasks."""
+UNFORESEEN: dict[str, tuple[str, Any]] = {
+    "the rows it is given": (
+        "score_nodes",
+        lambda _, task, nodes: nodes.snapshot.nodes.releasing[CPU][nodes.index],
+    ),
+    "equal jobs": ("job_starving", lambda _, job: "example.com/twin" in job.annotations),
+    "more than sums": (
+        "job_ready",
+        lambda _, job: bool(job.snapshot.nodes.idle[CPU].sum() % 2000 < 1000),
+    ),
+    "allowed more": (
+        "allocatable",
+        lambda _, queue, task: bool(queue.allocated[CPU] % 4000 > 1500),
+    ),
+}
 
-    def peek(_: Any, task: Any, nodes: Any) -> Any:
-        return nodes.snapshot.nodes.releasing[CPU][nodes.index]
 
-    error = problem_of(broken(score_nodes=peek))
-    assert "the rows it is given" in str(error)
-    check_plugin(broken(score_nodes=peek, by_row=False))
+@pytest.mark.parametrize("text", UNFORESEEN)
+def test_what_cannot_be_foreseen_is_found_out(text: str) -> None:
+    """Hooks of a plugin that declares it are asked about what is not, or not yet, so."""
+    hook, answer = UNFORESEEN[text]
+    error = problem_of(broken(**{hook: answer}, foreseeable=True))
+    assert (error.hook, text in str(error)) == (hook, True)
+    check_plugin(broken(**{hook: answer}))
 
 
 def test_votes_may_follow_moves_as_long_as_they_are_taken_back() -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tools import audit
-from tools.release import ROOT, pins
+from tools.packages import ROOT
+from tools.release import pins
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.changelog import KINDS, ChangelogError, fragments, main, move
-from tools.release import ROOT
+from tools.packages import ROOT
 
 FOLDER = ROOT / "changelog.d"
 NAMES = {"deviceshare", "numa-aware", "preempt", "reclaim"}
@@ -16,7 +16,7 @@ NAMES = {"deviceshare", "numa-aware", "preempt", "reclaim"}
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / "CHANGELOG.md").write_text((ROOT / "CHANGELOG.md").read_text())
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\nSee `changelog.d/`.\n")
     (tmp_path / "changelog.d").mkdir()
     (tmp_path / "changelog.d" / "README.md").write_text("# Changelog fragments\n")
     return tmp_path
@@ -52,19 +52,21 @@ def test_the_page_names_the_kinds() -> None:
     assert set(re.findall(r"`(\w+)`", line)) == set(KINDS)
 
 
-def test_fragments_become_a_section_grouped_by_kind(root: Path) -> None:
+def test_fragments_become_a_section_grouped_by_subject_and_kind(root: Path) -> None:
     add(root, "b.fix.md", "A fault is gone.\n")
     add(root, "c.feature.md", "See [here](../docs/sim.md).\nTwo lines.\n")
     add(root, "a.fix.md", "Another fault is gone.\n")
     (root / "CHANGELOG.md").write_text(
         (root / "CHANGELOG.md").read_text() + "\n## 0.0.1 (2025-01-01)\n\nOld.\n"
     )
-    assert move(root, "1.2.0", date(2026, 3, 1)) == 3
+    add(root, "d.feature.md", "Gangs are placed twice faster.\n")
+    assert move(root, "1.2.0", date(2026, 3, 1)) == 4
     text = (root / "CHANGELOG.md").read_text()
     assert text.endswith(
         "## Unreleased\n\nSee `changelog.d/`.\n\n"
         "## 1.2.0 (2026-03-01)\n\n"
-        "### New\n\n- See [here](docs/sim.md).\n  Two lines.\n\n"
+        "### Queues, gangs and placing\n\n- See [here](docs/sim.md).\n  Two lines.\n\n"
+        "### Faster\n\n- Gangs are placed twice faster.\n\n"
         "### Fixed\n\n- Another fault is gone.\n- A fault is gone.\n\n"
         "## 0.0.1 (2025-01-01)\n\nOld.\n"
     )

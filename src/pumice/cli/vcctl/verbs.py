@@ -122,8 +122,8 @@ PAST: Final = (RECORD, AT)
 
 def _past(options: Mapping[str, Any], _: ConnectOptions) -> AbstractContextManager[Any]:
     """Return the cluster of a record at the moment that the options name."""
-    from pumice.record.history import History
-    from pumice.record.past import PastCluster
+    from pumice.records.history import History
+    from pumice.records.past import PastCluster
 
     history = History(Path(options[RECORD.name]))
     with value_of("--at"):

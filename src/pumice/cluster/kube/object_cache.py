@@ -59,6 +59,8 @@ class ObjectCache:
         """Whether there was a complete list; a kind the server does not have counts as empty."""
         self.version = 0
         """The version up to which all is known; 0 while there is none."""
+        self._newest: str | None = None
+        """That version as a reader has written it, once one has asked for what is newer."""
         self._remembered = remembered
         self._remembered_bytes = remembered_bytes
         self._deleted_bytes = 0
@@ -86,7 +88,7 @@ class ObjectCache:
                 same = old if old is not None and old.changed == changed else None
                 appeared = min(same.appeared if same else changed, listed)
                 self._entries[key] = _Entry(changed, appeared, same.object if same else item)
-            self.version = listed
+            self.version, self._newest = listed, None
             differs = not self.synced or self._entries != known
             if differs:
                 self._deleted.clear()
@@ -103,7 +105,7 @@ class ObjectCache:
                 version = _version(event.object["metadata"])
                 if version <= self.version:  # already known
                     continue
-                self.version = version
+                self.version, self._newest = version, None
                 if event.type != "BOOKMARK" and not self._is_outdated(event, version):
                     news += 1
                     self._take(event, version)
@@ -142,12 +144,15 @@ class ObjectCache:
             GoneError: some of it is forgotten, or the version is still to come.
             RejectedError: no version at all.
         """
+        if text == self._newest and self.synced:  # nothing new, as most of the time
+            return []
         if text and not (text.isdecimal() and len(text) < 20):
             problem = f"expected a resourceVersion of this cluster, got '{text}'"
             raise RejectedError(self.kind, problem=problem)
         start = int(text or 0)
         with self._lock:
-            if start == self.version and self.synced:  # nothing new, as most of the time
+            if start == self.version and self.synced:
+                self._newest = text
                 return []
             if start and not (self.synced and self._forgotten <= start <= self.version):
                 raise GoneError(

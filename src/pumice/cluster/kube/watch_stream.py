@@ -5,7 +5,7 @@ Used by reflectors and by one-time watches.
 
 from collections.abc import AsyncGenerator, Iterable
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote_plus
 
 import msgspec
 
@@ -61,12 +61,12 @@ async def watch_steps(
         RejectedError: the server does not begin a watch with the existing objects.
         UnavailableError: the connection is lost.
     """
-    query = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout_s)}
+    query = f"watch=true&allowWatchBookmarks=true&timeoutSeconds={timeout_s}"
     if since:
-        query["resourceVersion"] = since
+        query += f"&resourceVersion={quote_plus(since)}"
     if initial:
-        query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-    target = f"{client.path_of(kind, namespace)}?{urlencode(query)}"
+        query += "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    target = f"{client.path_of(kind, namespace)}?{query}"
     key = (kind, namespace, "")
     async with client.transport.stream(target, timeout_s + _GRACE_S) as answer:
         if answer.status >= 300:

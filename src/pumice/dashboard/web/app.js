@@ -8,9 +8,19 @@ import {
   useRef,
   useState,
 } from "./vendor/htm-3.1.1/htm-preact.min.js";
-import { answer, clusterNow, connect, get, news, useNews, useTick } from "./data.js";
+import {
+  answer,
+  clusterNow,
+  connect,
+  get,
+  news,
+  timeShown,
+  useDocument,
+  useNews,
+  useTick,
+} from "./data.js";
 import { clock, duration, number, utc } from "./format.js";
-import { go, learnQueues, Link, onMove, Problem, query, to } from "./parts.js";
+import { go, learnQueues, Link, onMove, Problem, query, setQuery, source, to } from "./parts.js";
 import { CyclePage, Cycles } from "./pages/cycles.js";
 import { JobPage } from "./pages/job.js";
 import { Jobs } from "./pages/jobs.js";
@@ -79,7 +89,7 @@ function Live() {
   return html`
     <span class=${still ? "live still" : "live"}>
       <time title=${utc(now)}>${clock(now)}</time>
-      ${" "}${still ? "as in the files" : "live"}
+      ${" "}${still ? (current.session.past ? "as recorded" : "as in the files") : "live"}
       <i aria-hidden="true"></i>
     </span>
   `;
@@ -241,15 +251,99 @@ async function logout() {
   location.reload();
 }
 
+const local = (t) =>
+  new Date(t * 1000 - new Date(t * 1000).getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+const STEPS = [
+  [-3600, "− 1 h"],
+  [-300, "− 5 min"],
+  [300, "+ 5 min"],
+  [3600, "+ 1 h"],
+];
+/** Any time of the record: a picker, a slider, steps. */
+function TimeBar() {
+  const document = useDocument(source("/api/past"));
+  const [dragged, drag] = useState(null);
+  const at = query().get("at");
+  if (!document.data) return document.error && at ? html`<${Nowhere} />` : null;
+  const { start, end } = document.data;
+  news.then = document.data.at || end;
+  const shown = dragged ?? clusterNow();
+  const show = (t) => {
+    drag(null);
+    setQuery({ at: t >= end ? "" : utc(Math.max(t, start)) });
+  };
+  return html`
+    <div class="banner timebar" role="group" aria-label="Time">
+      <span class="pick">
+        <input
+          type="datetime-local"
+          step="1"
+          aria-label="Time that is shown"
+          min=${local(start)}
+          max=${local(end)}
+          value=${local(shown)}
+          onChange=${(e) => e.target.value && show(new Date(e.target.value) / 1000)} />
+        ${STEPS.map(
+          ([by, words]) => html`
+            <button
+              type="button"
+              disabled=${by < 0 ? shown <= start : shown >= end}
+              onClick=${() => show(shown + by)}>
+              ${words}
+            </button>
+          `,
+        )}
+        ${
+          at
+            ? html`
+                <button type="button" onClick=${() => show(end)}>
+                  ${news.session.speed ? "Back to now" : "To the end"}
+                </button>
+                <a href=${source("/api/snapshot")} download>Save it as a snapshot</a>
+              `
+            : html`
+                <span class="soft">
+                  ${news.session.speed ? "now" : "the end of the record"}
+                </span>
+              `
+        }
+      </span>
+      <span class="scrub">
+        <input
+          type="range"
+          aria-label="Time that is shown"
+          aria-valuetext=${utc(shown)}
+          min=${Math.floor(start)}
+          max=${Math.ceil(end)}
+          step="1"
+          value=${shown}
+          onInput=${(e) => drag(Number(e.target.value))}
+          onChange=${(e) => show(Number(e.target.value))} />
+        <span class="ends soft" aria-hidden="true">
+          <time title=${utc(start)}>${local(start).replace("T", " ")}</time>
+          <time title=${utc(end)}>${local(end).replace("T", " ")}</time>
+        </span>
+      </span>
+    </div>
+  `;
+}
+/** For a time that the record does not have; each page says why. */
+const Nowhere = () => html`
+  <p class="banner">
+    This time cannot be shown.${" "}
+    <button type="button" onClick=${() => setQuery({ at: "" })}>Show the last one</button>
+  </p>
+`;
+
 function Banner() {
   const current = useNews();
-  const at = query().get("at");
+  const at = /^\d+$/.test(query().get("at") || "") && query().get("at");
   const live = query();
   live.delete("at");
   const rest = live.toString();
   const partial = current.session && current.session.namespaces !== null;
   return html`
-    ${
+    ${current.session?.past && !at && html`<${TimeBar} />`}${
       at &&
       html`
         <p class="banner">
@@ -336,7 +430,7 @@ function App() {
     </main>
     <footer>
       Pumice ${current.session?.version || ""}${
-        current.session && !current.session.decides
+        current.session && !current.session.decides && !timeShown()
           ? " · cycles shown here are computed for this page and not carried out"
           : ""
       }

@@ -10,14 +10,25 @@ export const news = {
   broken: 0,
   session: null,
   login: false,
+  then: 0,
 };
 const listeners = new Set();
 const tell = () => {
   for (const each of listeners) each();
 };
 
-/** The time of the cluster, by its own clock. */
+const INSTANT = /T.*(Z|[+-]\d\d:\d\d)$/i;
+/** The time of the record that is looked at, in seconds; null for now and for a cycle. */
+export function timeShown() {
+  const at = new URLSearchParams(location.search).get("at") || "";
+  if (!at || /^\d+$/.test(at)) return null;
+  const ms = INSTANT.test(at) ? Date.parse(at) : NaN;
+  return Number.isNaN(ms) ? news.then : ms / 1000; // "03:10": the server says which day
+}
+/** The time of the cluster, by its own clock, or the time that is looked at. */
 export function clusterNow() {
+  const then = timeShown();
+  if (then) return then;
   const speed = news.speed ?? news.session?.speed ?? 0;
   return news.now + (speed * (Date.now() - news.heard)) / 1000;
 }

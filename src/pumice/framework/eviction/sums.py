@@ -2,7 +2,7 @@
 
 The victims of many nodes are found with one question to each plugin.  How few of them suffice
 follows from sums: node, filters and queue are asked about rows and sums without the victims, which
-plugins agree to by ``by_row`` and ``foreseeable``.
+plugins agree to by ``foreseeable``.
 """
 
 import math
@@ -212,12 +212,13 @@ class EvictionSums:
     def suit(state: SessionState, task: Task, victims: IndexArray) -> bool:
         """Return whether sums show everything that evicting these would change for a task."""
         shapes = np.unique(state.snapshot.tasks.shape[victims]).tolist()
-        guards = state.hooks.bound(Plugin.allocatable)
+        hooks = state.hooks
+        asked = [*hooks.bound(Plugin.allocatable), *hooks.bound(Plugin.filter_nodes)]
         return (
             state.placing.imagines
-            and state.policy.by_row
-            and not state.hooks.tiers(Plugin.on_evict)
-            and all(plugin.foreseeable for plugin, _ in guards)
+            and not state.policy.follows_placements
+            and not hooks.tiers(Plugin.on_evict)
+            and all(plugin.foreseeable for plugin, _ in asked)
             and _has_plain_shape(task.shape)
             and all(vary_by(task) is None for vary_by in state.placing.varying)
             and not any(state.snapshot.shapes[number].coarse for number in shapes)

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.pods import PodSpec
+from pumice.core.object_rows import HoldingRows
 from pumice.core.resources import Column, IndexArray
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
-from pumice.core.tables import ALLOCATED, BOOKED, PENDING
+from pumice.core.tables import ALLOCATED, BOOKED, PENDING, Ints
 from pumice.core.views import Task
-from pumice.framework.columns import Queues
+from pumice.framework.columns import Jobs, Queues
 from pumice.framework.refusals import Verdict
 
 
@@ -103,7 +104,29 @@ class CountedTurns:
             self._n = n
 
 
-class ImaginedQueues(Queues):
+class _ImaginedRows(HoldingRows):
+    """Rows with some more tasks placed; ``_more`` is added to their sums (3, R, n)."""
+
+    __slots__ = ()
+    _more: NDArray[np.float64]
+
+    @property
+    def allocated(self) -> Column:
+        """What their tasks hold (R, n)."""
+        return super().allocated + self._more[ALLOCATED]
+
+    @property
+    def allocated_or_pipelined(self) -> Column:
+        """What their tasks hold or were promised (R, n)."""
+        return super().allocated_or_pipelined + self._more[BOOKED]
+
+    @property
+    def pending(self) -> Column:
+        """What their pending tasks ask for (R, n)."""
+        return super().pending + self._more[PENDING]
+
+
+class ImaginedQueues(_ImaginedRows, Queues):
     """Queues with some more tasks placed; a queue may occur several times."""
 
     __slots__ = ("_more",)
@@ -121,20 +144,39 @@ class ImaginedQueues(Queues):
         part._more = self._more[:, :, chosen]  # noqa: SLF001
         return part
 
-    @property
-    def allocated(self) -> Column:
-        """What their tasks hold (R, n)."""
-        return super().allocated + self._more[ALLOCATED]
+
+class ImaginedJobs(_ImaginedRows, Jobs):
+    """Jobs with some more tasks placed; a job may occur several times."""
+
+    __slots__ = ("_more", "_placed")
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+        more: NDArray[np.float64],
+        placed: NDArray[np.int64],
+    ) -> None:
+        """Make them; ``more`` is added to their sums (3, R, n), so many tasks are placed (n,)."""
+        super().__init__(snapshot, rows)
+        self._more = more
+        self._placed = placed
+
+    def part(self, chosen: slice) -> Self:
+        """Return some of these jobs with what was added."""
+        part = super().part(chosen)
+        part._more, part._placed = self._more[:, :, chosen], self._placed[chosen]  # noqa: SLF001
+        return part
 
     @property
-    def allocated_or_pipelined(self) -> Column:
-        """What their tasks hold or were promised (R, n)."""
-        return super().allocated_or_pipelined + self._more[BOOKED]
+    def ready(self) -> Ints:
+        """Tasks that hold a node or have succeeded (n,)."""
+        return super().ready + self._placed.astype(np.int32)
 
     @property
-    def pending(self) -> Column:
-        """What their pending tasks ask for (R, n)."""
-        return super().pending + self._more[PENDING]
+    def settled(self) -> Ints:
+        """Tasks that run on a node or are about to, or have finished in any way (n,)."""
+        return super().settled + self._placed.astype(np.int32)
 
 
 def cumulate(amounts: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:

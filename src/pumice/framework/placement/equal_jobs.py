@@ -19,7 +19,7 @@ from pumice.framework.placement.ahead import has_plain_shape
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 
-_ASKED_IN_VAIN: Final = (
+ASKED_IN_VAIN: Final = (
     Plugin.job_valid,
     Plugin.job_ready,
     Plugin.job_pipelined,
@@ -58,13 +58,13 @@ class EqualJobs:
     def _agree(self) -> bool:
         """Return whether all plugins answer equal jobs alike, and nothing is tried for others."""
         state = self._state
-        asked = (plugin for hook in _ASKED_IN_VAIN for plugin, _ in state.hooks.bound(hook))
+        asked = (plugin for hook in ASKED_IN_VAIN for plugin, _ in state.hooks.bound(hook))
         return (
             state.placing.imagines
             and state.ordering.keeps_orders
             and not state.queue_gates.held
             and not state.queue_gates.is_reserving
-            and all(plugin.equal_jobs for plugin in asked)
+            and all(plugin.foreseeable for plugin in asked)
         )
 
     def key(self, job: int, tasks: Sequence[int]) -> Hashable | None:

@@ -11,11 +11,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.core.pod_terms import pod_terms
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
-from pumice.core.term_counts import SpreadCounter
-from pumice.framework.placement.terms import END, CountTerm, PodCounts
+from pumice.core.term_counts import Counter, SpreadCounter
+from pumice.framework.placement.terms import END, CountTerm, PodCounts, RankPart, RankTerm
 
 _MANY: Final = 256
 """Nodes from which on only one of those that are alike is asked."""
@@ -26,10 +27,29 @@ _MOST_BYTES: Final = 256 << 20
 _FIRST: Final = 64
 
 
+class _Counter(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_void_p) for name in ("codes", "counts", "eligible"))
+
+
 class _Count(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("codes", "counts", "eligible", "present")),
-        *((name, ctypes.c_int64) for name in ("n_present", "rule", "skew", "counts_own", "most")),
+        *(("counter", _Counter), ("present", ctypes.c_void_p)),
+        *((name, ctypes.c_int64) for name in ("n_present", "rule", "skew", "most")),
+    )
+
+
+class _Part(ctypes.Structure):
+    _fields_ = (
+        *(("counter", _Counter), ("domains", ctypes.c_void_p)),
+        *((name, ctypes.c_int64) for name in ("n_domains", "factor")),
+    )
+
+
+class _Rank(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("kind", "weight")),
+        *((name, ctypes.c_void_p) for name in ("raw", "parts")),
+        ("n_parts", ctypes.c_int64),
     )
 
 
@@ -37,6 +57,7 @@ class PodClass(NamedTuple):
     """What holds for equal tasks during a session."""
 
     shape: Shape
+    label_class: int
     refused: Mask | None
     """Nodes that refuse all along (n,)."""
     base: Column | None
@@ -44,6 +65,7 @@ class PodClass(NamedTuple):
     terms: Sequence[float]
     """Amount terms one after the other, as numbers."""
     counts: PodCounts | None
+    ranks: Sequence[RankTerm]
 
 
 class Kernel:
@@ -57,7 +79,12 @@ class Kernel:
         self._held: list[Any] = [nodes.books, nodes.allocatable, nodes.view_nonzero]
         """What the kernel reads must stay where it is."""
         self._held.append(nodes.view_pods)
-        self._n_classes = 0
+        self._kinds: list[tuple[int, int]] = []
+        """The label class and the shape of each class."""
+        self._counts = False
+        """Whether pods elsewhere count for a class."""
+        self._counted: dict[int, list[Counter]] = {}
+        """The counts in which tasks of a class are, as the kernel was told last."""
         self._columns: dict[int, Column] = {}
         """Values of classes by address."""
         self._state = ctypes.c_uint64()
@@ -86,31 +113,57 @@ class Kernel:
         arrays: list[Any] = [np.ascontiguousarray(column[:, 0]) for column in columns]
         arrays += [made.refused, made.base, np.array([*made.terms, END])]
         terms = counts.counts if counts else ()
-        listed = (_Count * len(terms))()
-        seen: set[int] = set()
-        for i, term in enumerate(terms):
-            listed[i] = self._count(term, own=term.own and id(term.counter) not in seen)
-            seen.add(id(term.counter))  # one that occurs twice counts a pod once
-        self._held += [arrays, listed]
-        self._n_classes += 1
-        if self._n_classes == _SEVERAL and self._snapshot.nodes.n >= _MANY:
+        listed = (_Count * len(terms))(*map(self._count, terms))
+        ranks = (_Rank * len(made.ranks))(*map(self._rank, made.ranks))
+        self._held += [arrays, listed, ranks]
+        self._counts = self._counts or counts is not None or bool(made.ranks)
+        self._kinds.append((made.label_class, shape.id))
+        if len(self._kinds) == _SEVERAL and self._snapshot.nodes.n >= _MANY:
             self._group()
         own_neighbour = counts is not None and counts.own_neighbour
-        where = ctypes.addressof(listed) if terms else None
-        pointers = (*map(_address, arrays), where)
-        number = self._library.kernel_class(self._handle, *pointers, len(terms), own_neighbour)
-        return int(number)
+        where = (ctypes.addressof(each) if each else None for each in (listed, ranks))
+        sizes = len(terms), own_neighbour, len(ranks)
+        pointers = (*map(_address, arrays), *where)
+        return int(self._library.kernel_class(self._handle, *pointers, *sizes))
 
-    def _count(self, term: CountTerm, *, own: bool) -> _Count:
+    def _held_address(self, numbers: NDArray[Any]) -> int | None:
+        """Return where whole numbers are, and keep them there."""
+        self._held.append(np.ascontiguousarray(numbers, dtype=np.int64))
+        return _address(self._held[-1])
+
+    def _counter(self, counter: Counter) -> _Counter:
+        self._held += [counter.counts, counter.eligible]
+        arrays = counter.counts, counter.eligible
+        return _Counter(self._held_address(counter.codes), *map(_address, arrays))
+
+    def _count(self, term: CountTerm) -> _Count:
         counter, present = term.counter, None
         n_present = len(counter.domains.values)
         if isinstance(counter, SpreadCounter):
-            present = np.ascontiguousarray(counter.compared, dtype=np.int64)
-            n_present = len(present)
-        codes = np.ascontiguousarray(counter.codes, dtype=np.int64)
-        self._held += [codes, counter.counts, counter.eligible, present]
-        pointers = map(_address, (codes, counter.counts, counter.eligible, present))
-        return _Count(*pointers, n_present, term.rule, term.skew, own, 0)
+            present, n_present = self._held_address(counter.compared), len(counter.compared)
+        return _Count(self._counter(counter), present, n_present, term.rule, term.skew, 0)
+
+    def _rank(self, term: RankTerm) -> _Rank:
+        parts = (_Part * len(term.parts))(*map(self._part, term.parts))
+        self._held.append(parts)
+        raw = None if term.raw is None else self._held_address(term.raw)
+        return _Rank(term.kind, term.weight, raw, ctypes.addressof(parts), len(parts))
+
+    def _part(self, part: RankPart) -> _Part:
+        counter, domains = self._counter(part.counter), self._held_address(part.domains.codes)
+        return _Part(counter, domains, len(part.domains.values), part.factor)
+
+    def _count_in(self, numbers: set[int]) -> None:
+        """Register the counts in which tasks of some classes are, unless the kernel knows them."""
+        terms = pod_terms(self._snapshot)
+        for number in numbers:
+            counted = terms.counting(*self._kinds[number])
+            if counted is not self._counted.get(number):
+                self._counted[number] = counted
+                listed = (_Counter * len(counted))(*map(self._counter, counted))
+                self._held.append(listed)
+                where = ctypes.addressof(listed) if counted else None
+                self._library.kernel_counted(self._handle, number, where, len(counted))
 
     def _group(self) -> None:
         """Find nodes that are alike."""
@@ -156,6 +209,8 @@ class Kernel:
         if n > len(self._classes):
             self._make_buffers(2 * n)
         self._classes[:n] = classes
+        if self._counts and n > 1:
+            self._count_in(set(classes))
         self._state.value = state
         shut = np.zeros(self._snapshot.nodes.n, dtype=np.uint8) if stay_closed else None
         masks = _address(allowed), _address(shut)

@@ -1,17 +1,23 @@
-"""What ``filter_nodes`` and ``score_nodes`` answer, stated as data by ``Plugin.node_terms``.
+"""What filters, scores and ``rank_nodes`` answer, stated as data by ``Plugin.node_terms``.
 
 The kernel computes these terms by itself, in the order of operations of the hooks they stand for.
 """
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.labels import LabelColumn
 from pumice.core.term_counts import Counter
 
 END: Final = 0.0
 _POD_LIMIT, _REQUESTED, _PACKED, _STRATEGY = 1.0, 2.0, 3.0, 4.0
 NO_PODS, SOME_PODS, AT_MOST = range(3)
 """What a count must be: 0, above 0, or at most so many above the least one."""
+TO_BEST, TO_WORST, STRETCHED, SPREAD = range(4)
+"""How candidates are compared: by a number that is good or bad, by counts, by counts in domains."""
 
 
 class AmountTerm(NamedTuple):
@@ -27,8 +33,6 @@ class CountTerm(NamedTuple):
 
     counter: Counter
     rule: int
-    own: bool
-    """Whether the task itself is counted once it is placed."""
     skew: int = 0
 
 
@@ -40,7 +44,27 @@ class PodCounts(NamedTuple):
     """Whether the first pod may be anywhere although it wants to be near its own kind."""
 
 
-NodeTerm = AmountTerm | PodCounts
+class RankPart(NamedTuple):
+    """Pods in the domain of a node, which a score adds up."""
+
+    counter: Counter
+    factor: int
+    """The weight, or ``maxSkew``."""
+    domains: LabelColumn
+    """The label, in a score of spread."""
+
+
+class RankTerm(NamedTuple):
+    """A score that compares candidates with each other, 0 to 100 times its weight."""
+
+    kind: int
+    weight: int
+    raw: NDArray[np.integer[Any] | np.bool_] | None = None
+    """A number of each node; for a score of spread whether it has all labels, None: all (n,)."""
+    parts: tuple[RankPart, ...] = ()
+
+
+NodeTerm = AmountTerm | PodCounts | RankTerm
 
 POD_LIMIT: Final = AmountTerm(is_score=False, numbers=(_POD_LIMIT,))
 """Refuse nodes that hold as many pods as they may."""

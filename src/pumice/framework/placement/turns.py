@@ -1,4 +1,4 @@
-"""Several turns of allocate with one question to the kernel: jobs that start with all their tasks.
+"""Several turns of allocate with one question to the kernel.
 
 The order of turns follows from the amounts of queues alone, so that it is drawn up ahead; limits of
 queues are asked about sums as they would be.  Only plugins that declare ``foreseeable`` are asked
@@ -7,8 +7,9 @@ itself, and decides the same.
 """
 
 import heapq
+import itertools
 from collections import Counter, deque
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -21,10 +22,12 @@ from pumice.core.shapes import Delta
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.columns import all_jobs
+from pumice.framework.job_placement import JobMemory
 from pumice.framework.job_records import Stage
 from pumice.framework.ordering import Heap, Key
 from pumice.framework.placement.ahead import (
     CountedTurns,
+    ImaginedJobs,
     ImaginedQueues,
     cumulate,
     longest,
@@ -38,6 +41,8 @@ from pumice.framework.session_state import SessionState
 _SHORTEST, _FIRST, _LONGEST = 8, 32, 1024
 """Turns to take at once: fewer cost more than they save; how many are looked ahead at first, where
 all may be in vain, and at most."""
+_MOST_TURNS = 64
+"""Turns to look ahead of a job that has started."""
 _MOST_TASKS = 4096
 """Tasks to look ahead."""
 _ASKED: Final = (
@@ -52,7 +57,7 @@ _ASKED: Final = (
 
 
 class Turn(msgspec.Struct):
-    """One turn: all tasks that a job needs to start, in order, and the queue's key after it."""
+    """One turn: the tasks that a job needs to start, in order, or one beyond them."""
 
     queue: int
     job: int
@@ -62,6 +67,17 @@ class Turn(msgspec.Struct):
     more: Delta
     """What the turn adds to sums (3, R)."""
     key: Key = None
+    """That of the queue after it."""
+    job_key: Key = None
+    """That of the job after it, if more tasks of it wait."""
+
+
+class Line(msgspec.Struct):
+    """The next turns of a queue, up to the first that cannot be foreseen."""
+
+    turns: list[Turn]
+    is_whole: bool
+    """Whether these are all."""
 
 
 class BatchedTurns:
@@ -72,20 +88,20 @@ class BatchedTurns:
         state: SessionState,
         jobs: Mapping[int, Heap],
         tasks: Mapping[int, deque[int]],
-        tried: Container[int],
+        memory: Mapping[int, JobMemory],
     ) -> None:
-        """Read the state: jobs by queue, tasks by job, and the jobs tried before."""
+        """Read the state: jobs by queue, tasks by job, and what is remembered of jobs."""
         self._state = state
         self._jobs = jobs
         self._tasks = tasks
-        self._tried = tried
-        self._lines: dict[int, list[Turn]] = {}
-        """Queue to the turns of its next jobs, up to the first that cannot be foreseen."""
-        self._turns: dict[int, Turn | None] = {}
-        """Job to its turn, as long as it is not tried; None if it cannot be foreseen."""
+        self._memory = memory
+        self._lines: dict[int, Line] = {}
+        """Queue to the turns of its next jobs."""
+        self._turns: dict[int, list[Turn]] = {}
+        """Job to its turns; none if they cannot be foreseen."""
         self._length = _FIRST
         self._wait, self._patience = 0, 1
-        several = sum(map(len, jobs.values())) >= _SHORTEST
+        several = sum(map(len, tasks.values())) >= _SHORTEST
         several &= not state.hooks.tiers(Plugin.may_start)  # asked after each job that has places
         self._can = several and not state.policy.follows_placements and self._foreseeable()
         self._by_pair = state.ordering.queues_by_pair
@@ -95,6 +111,12 @@ class BatchedTurns:
         self._may_be_overused = bool(state.hooks.tiers(Plugin.overused))
         self._may_wait = bool(state.hooks.bound(Plugin.job_ready))
         """Whether plugins decide when a job is ready: else each task is a turn."""
+
+    @cached_property
+    def _orders_ahead(self) -> bool:
+        """Whether it can be foreseen how a job that goes on compares with others."""
+        orders = self._state.hooks.bound(Plugin.order_jobs)
+        return all(plugin.foreseeable for plugin, _ in orders)
 
     def _foreseeable(self) -> bool:
         asked = [plugin for hook in _ASKED for plugin, _ in self._state.hooks.bound(hook)]
@@ -109,6 +131,8 @@ class BatchedTurns:
     def forget(self, queue: int) -> None:
         """Record that a queue takes a turn by itself."""
         self._lines.pop(queue, None)
+        if len(self._jobs[queue]):
+            self._turns.pop(self._jobs[queue].entries[0][1], None)
 
     def take(self, queues: Heap) -> bool:
         """Take some turns; False if the next one is to be taken by itself."""
@@ -144,11 +168,27 @@ class BatchedTurns:
             self._wait, self._patience, self._length = 1, 1, placed
 
     def _advance(self, taken: list[Turn]) -> None:
-        """Remove turns from the lists and jobs from the queues."""
+        """Remove turns from the lists, and jobs that have no more from the queues."""
+        left: dict[int, dict[int, Turn]] = {}
+        for turn in taken:
+            left.setdefault(turn.queue, {})[turn.job] = turn
+            self._turns[turn.job].pop(0)
+            self._lacking[turn.job] = 1
+            for _ in turn.tasks:
+                self._tasks[turn.job].popleft()
         for queue, n in Counter(turn.queue for turn in taken).items():
-            del self._jobs[queue].entries[:n], self._lines[queue][:n]
-            if not self._lines[queue]:
-                self.forget(queue)
+            del self._lines[queue].turns[:n]
+            if not self._lines[queue].turns:
+                del self._lines[queue]
+            last, entries = left[queue], self._jobs[queue].entries
+            entries[:] = [each for each in entries if each[1] not in last]
+            again = [(turn.job_key, job) for job, turn in last.items() if self._tasks[job]]
+            if again:
+                entries += again
+                entries.sort()
+                for _, job in again:
+                    if not self._turns[job]:
+                        del self._turns[job]  # there are more than were foreseen
 
     # The order of turns
 
@@ -165,12 +205,12 @@ class BatchedTurns:
         while queues and len(turns) < most and n_tasks < _MOST_TASKS:
             queue = queues[0][1]
             at, line = ahead[queue], self._lines[queue]
-            has_jobs = at < len(self._jobs[queue])
-            if has_jobs and at == len(line):
+            has_turns = at < len(line.turns)
+            if not (has_turns or line.is_whole):
                 break
             key, _ = heapq.heappop(queues)
-            if has_jobs:
-                turn = line[at]
+            if has_turns:
+                turn = line.turns[at]
                 turns.append(turn)
                 n_tasks += len(turn.tasks)
                 ahead[queue] = at + 1
@@ -184,47 +224,102 @@ class BatchedTurns:
 
     def _foresee(self, queues: list[int], most: int) -> None:
         """List the next turns of some queues, some of each at most."""
-        found: list[Turn] = []
+        known: dict[int, int] = {}
         for queue in queues:
-            self._lines[queue] = []
             entries = self._jobs[queue].entries
             entries.sort()  # a sorted list is a heap
-            for _, job in entries[:most]:
-                if job not in self._turns:
-                    self._turns[job] = self._turn(queue, job)
-                turn = self._turns[job]
-                if turn is None or job in self._tried:
-                    break
-                found.append(turn)
+            known[queue] = self._foresee_jobs(queue, most)
+        found: list[Turn] = []
+        for queue, n in known.items():
+            self._lines[queue] = self._line(queue, n)
+            found += self._lines[queue].turns
         for turn, key in zip(found, self._keys(found), strict=True):
             turn.key = key
-            self._lines[turn.queue].append(turn)
 
-    def _turn(self, queue: int, job: int) -> Turn | None:
-        """Return the turn of a job that starts with all its tasks; None if it is not so simple."""
-        waiting = self._tasks[job]
-        if len(waiting) != self._lacking.item(job) or self._state.snapshot.jobs.has_topology[job]:
-            return None
-        tasks = list(waiting)
+    def _foresee_jobs(self, queue: int, most: int) -> int:
+        """Find the turns of the first jobs of a queue; return of how many."""
+        entries = self._jobs[queue].entries
+        for at, (_, job) in enumerate(entries[:most]):
+            if job not in self._turns:
+                self._turns[job] = self._turns_of(queue, job)
+            if not self._turns[job]:
+                return at
+        return min(most, len(entries))
+
+    def _line(self, queue: int, n: int) -> Line:
+        """Put the turns of the first jobs of a queue in order, as far as no other comes between."""
+        entries = self._jobs[queue].entries
+        heap, rest = entries[:n], entries[n : n + 1]
+        turns: list[Turn] = []
+        ahead: dict[int, int] = {}
+        while heap and (not rest or heap[0] < rest[0]):
+            job = heap[0][1]
+            at, mine = ahead.get(job, 0), self._turns[job]
+            turns.append(mine[at])
+            ahead[job] = at + 1
+            if mine[at].job_key is None:
+                heapq.heappop(heap)
+                continue
+            heapq.heapreplace(heap, again := (mine[at].job_key, job))
+            if at + 1 == len(mine):
+                rest = [min([again, *rest])]  # there are more than were foreseen
+        return Line(turns, not rest)
+
+    def _turns_of(self, queue: int, job: int) -> list[Turn]:
+        """Return the turns of a job; none if it is not so simple."""
+        if job in self._memory:  # it took a turn by itself
+            if self._memory[job].failed_roles:
+                return []
+            view = self._state.job(job)
+            self._lacking[job] = max(1, view.min_member - view.ready - view.pending_best_effort)
+        waiting, least = self._tasks[job], self._lacking.item(job)
+        goes_on = len(waiting) > least
+        if len(waiting) < least or self._state.snapshot.jobs.has_topology[job]:
+            return []
+        if goes_on and not self._orders_ahead:
+            return []
+        tasks = list(itertools.islice(waiting, least + _MOST_TURNS))
         is_lone = len(tasks) == 1 and not self._groups[job].spec.min_task_member
-        if not is_lone and not (self._is_alike(job, tasks) and self._starts_with(job, tasks)):
-            return None
-        classes = self._classes_of(tasks)
-        return None if classes is None else Turn(queue, job, tasks, classes, self._sum(classes))
+        may_start = is_lone or (
+            self._is_alike(job, tasks) and self._starts_with(job, tasks[:least])
+        )
+        classes = self._classes_of(tasks) if may_start else None
+        if classes is None:
+            return []
+        turns = [Turn(queue, job, tasks[:least], classes[:least], self._sum(classes[:least]))]
+        turns += [
+            Turn(queue, job, [task], [number], self._steps[number])
+            for task, number in zip(tasks[least:], classes[least:], strict=True)
+        ]
+        if goes_on:
+            self._foresee_keys(job, turns)
+        if len(tasks) == len(waiting):
+            turns[-1].job_key = None
+        return turns
+
+    def _foresee_keys(self, job: int, turns: list[Turn]) -> None:
+        """Find the keys of a job after each of its turns."""
+        more = _amounts(turns).cumsum(axis=-1)
+        placed = np.cumsum([len(turn.tasks) for turn in turns])
+        rows = np.full(len(turns), job, dtype=np.intp)
+        view = ImaginedJobs(self._state.snapshot, rows, more, placed)
+        for turn, key in zip(turns, self._state.ordering.job_keys_of(view), strict=True):
+            turn.job_key = key
 
     def _is_alike(self, job: int, tasks: list[int]) -> bool:
         """Return whether neither placing nor refusing a task changes what becomes of the next."""
         state = self._state
-        if not self._may_wait or job in state.ordering.moving_jobs:
+        if not self._may_wait or state.ordering.moves_tasks(job):
             return False
         return not mixed_roles(state.snapshot, tasks, state.placing.varying)
 
     def _starts_with(self, job: int, tasks: list[int]) -> bool:
         """Return whether a job is ready with all of these tasks placed, and not with fewer."""
         state = self._state
-        with placed_ahead(state.snapshot, tasks[:-1]):
-            if state.policy.job_ready(job):
-                return False
+        if len(tasks) > 1:  # one is placed in any case
+            with placed_ahead(state.snapshot, tasks[:-1]):
+                if state.policy.job_ready(job):
+                    return False
         if not self._groups[job].spec.min_task_member:
             return True  # that is what ``foreseeable`` says
         with placed_ahead(state.snapshot, tasks):
@@ -244,8 +339,8 @@ class BatchedTurns:
                 if state.policy.filter_task(task) is not None:
                     return None
             known = state.placing.class_of(task)
-            if known is None or not known.is_lone:
-                return None
+            if known is None or known.rankers or (known.counts and len(tasks) > 1):
+                return None  # gangs remember who refused one of them
             if known.number not in self._steps:
                 self._steps[known.number] = task.shape.step("place", 1, live=False)[1]
             classes.append(known.number)

@@ -164,9 +164,9 @@ class DeviceShare(Plugin, name="deviceshare"):
         begun = [each.get(since, "") for each in marks if each.get(phase) == ALLOCATING]
         return any(not each or now - read_count(each) <= LOCK_LASTS for each in begun)
 
-    def changes_at(self, ssn: PluginSession) -> float:
-        """Return the next second: locks of nodes expire."""
-        return ssn.now + 1.0
+    def changes_at(self, ssn: PluginSession) -> float | None:
+        """Return the next second if a node is locked: locks expire."""
+        return ssn.now + 1.0 if any(self._busy.values()) else None
 
     def vary_by(self, task: Task) -> Hashable:
         """Distinguish pods whose requests differ; annotations and labels count, not only specs."""

@@ -38,7 +38,7 @@ class FairShare(Plugin, name="fairshare"):
     """
 
     foreseeable = True
-    simulator = SimulatorAssumptions(timed=True, counts_time=True)
+    simulator = SimulatorAssumptions()
 
     half_life: Duration = arg(
         "fairshare.halfLife",

@@ -85,11 +85,11 @@ class NodeOrder(Plugin, name="nodeorder"):
         return np.asarray(self.images * score, dtype=np.float64)
 
     def node_terms(self, task: Task) -> list[NodeTerm]:
-        """State the scores of requests."""
-        amounts = self._amounts
+        """State the scores of requests, and those that compare candidates."""
+        amounts, ranks = self._amounts, [rank.as_term() for rank in self._ranks_for(task)]
         if amounts is None:
-            return []
-        return [requested_score(amounts.least, amounts.most, amounts.balanced, amounts.gpu)]
+            return [*ranks]
+        return [requested_score(amounts.least, amounts.most, amounts.balanced, amounts.gpu), *ranks]
 
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Score requests: least, most and balanced."""
@@ -117,7 +117,7 @@ class NodeOrder(Plugin, name="nodeorder"):
     def _ranks_for(self, task: Task) -> tuple[Rank, ...]:
         key: Any = task.shape.id
         if self._terms.speaking:
-            key = (task.shape.id, int(self._tasks.label_class[task.row]))
+            key = (task.shape.id, self._terms.like(self._tasks.label_class.item(task.row)))
         ranks = self._ranks.get(key)
         if ranks is None:
             ranks = self._ranks[key] = tuple(self._find_ranks(task))
@@ -166,7 +166,7 @@ class NodeOrder(Plugin, name="nodeorder"):
                 counter = matching([each.counted], None, staying=True)
             else:
                 counter = matching([each.counted], each.key, eligible=mask, staying=True)
-            found.append(SoftSpread(labels.column(each.key).codes, counter, each.max_skew))
+            found.append(SoftSpread(labels.column(each.key), counter, each.max_skew))
         return found
 
 

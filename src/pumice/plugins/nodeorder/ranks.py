@@ -10,9 +10,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pumice.core.resources import Column, IndexArray
+from pumice.core.labels import LabelColumn
+from pumice.core.resources import Column
 from pumice.core.tables import Ints
 from pumice.core.term_counts import Counter
+from pumice.framework.placement.terms import (
+    SPREAD,
+    STRETCHED,
+    TO_BEST,
+    TO_WORST,
+    RankPart,
+    RankTerm,
+)
 
 
 class Rank(Protocol):
@@ -20,6 +29,9 @@ class Rank(Protocol):
 
     def of(self, rows: Any) -> Column | None:
         """Score candidate nodes from 0 to 100 in whole numbers, times the weight."""
+
+    def as_term(self) -> RankTerm:
+        """State the same as data."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,10 @@ class ByNodeAffinity:
         raw = self.raw[rows].astype(np.float64)
         best = raw.max(initial=0.0)
         return None if best <= 0 else self.weight * np.floor(100.0 * raw / best)
+
+    def as_term(self) -> RankTerm:
+        """State it."""
+        return RankTerm(TO_BEST, self.weight, self.raw)
 
 
 @dataclass(frozen=True)
@@ -50,6 +66,10 @@ class ByTaints:
         if worst <= 0:
             return None
         return self.weight * (100.0 - np.floor(100.0 * raw / worst))
+
+    def as_term(self) -> RankTerm:
+        """State it."""
+        return RankTerm(TO_WORST, self.weight, self.raw)
 
 
 @dataclass(frozen=True)
@@ -73,12 +93,17 @@ class ByNeighbours:
             return None
         return self.weight * np.floor(100.0 * ((raw - low) / (high - low)))
 
+    def as_term(self) -> RankTerm:
+        """State it."""
+        parts = (RankPart(counter, weight, counter.domains) for weight, counter in self.wishes)
+        return RankTerm(STRETCHED, self.weight, parts=tuple(parts))
+
 
 @dataclass(frozen=True)
 class SoftSpread:
     """One soft constraint: the domains of its label, and matching pods counted."""
 
-    domains: IndexArray
+    domains: LabelColumn
     counter: Counter
     max_skew: int
 
@@ -92,7 +117,7 @@ class BySpread:
 
     def of(self, rows: Any) -> Column | None:
         """Reverse counts; a node without one of the labels gets nothing."""
-        domains = [each.domains[rows] for each in self.constraints]
+        domains = [each.domains.codes[rows] for each in self.constraints]
         placed = np.logical_and.reduce([codes >= 0 for codes in domains])
         if not placed.any():
             return None
@@ -104,3 +129,9 @@ class BySpread:
         low, high = raw[placed].min(), raw[placed].max()
         turned = 100.0 if high == 0 else np.floor(100.0 * (high + low - raw) / high)
         return self.weight * np.where(placed, turned, 0.0)
+
+    def as_term(self) -> RankTerm:
+        """State it."""
+        parts = [RankPart(each.counter, each.max_skew, each.domains) for each in self.constraints]
+        placed = np.logical_and.reduce([each.domains.codes >= 0 for each in parts])
+        return RankTerm(SPREAD, self.weight, None if placed.all() else placed, tuple(parts))

@@ -3,7 +3,7 @@
 A ``Demand`` holds the counts for one kind of pod; pods with equal demands share it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -58,11 +58,11 @@ class Demand:
         """Counts that refuse a node where they are not 0."""
         return (*self.ports, *self.anti, *self.existing)
 
-    def as_counts(self, own: Sequence[Counter]) -> PodCounts:
-        """State the tests as data; pods of the kind are in the counts ``own``."""
-        terms = [CountTerm(each, NO_PODS, each in own) for each in self._exclusive]
-        terms += [CountTerm(each, SOME_PODS, each in own) for each in self.required]
-        terms += [CountTerm(each, AT_MOST, each in own, limit) for each, limit in self.spread]
+    def as_counts(self) -> PodCounts:
+        """State the tests as data."""
+        terms = [CountTerm(each, NO_PODS) for each in self._exclusive]
+        terms += [CountTerm(each, SOME_PODS) for each in self.required]
+        terms += [CountTerm(each, AT_MOST, limit) for each, limit in self.spread]
         return PodCounts(tuple(terms), self.is_own_neighbour)
 
     def settle_spread(self, codes: Codes, rows: Any) -> None:
@@ -121,7 +121,9 @@ class Demands:
         try:
             return self._kept[shape.id, label_class]
         except KeyError:
-            made = self._kept[shape.id, label_class] = self._make(shape, label_class)
+            like = self._terms.like(label_class)
+            made = self._make(shape, label_class) if like == label_class else self.of(shape, like)
+            self._kept[shape.id, label_class] = made
             return made
 
     def _make(self, shape: Shape, label_class: int) -> Demand | None:

@@ -36,7 +36,6 @@ class Predicates(Plugin, name="predicates"):
     """
 
     foreseeable = True
-    equal_jobs = True
     simulator = SimulatorAssumptions()
     reasons = REASONS
     node_affinity: bool = arg(
@@ -134,15 +133,12 @@ class Predicates(Plugin, name="predicates"):
 
     def node_terms(self, task: Task) -> list[NodeTerm] | None:
         """State the limit of pods and what other pods decide; not volumes and claims."""
-        shape, label_class = task.shape, self._tasks.label_class.item(task.row)
+        shape = task.shape
         volumes = self._volumes if shape.spec.volumes else None
         if shape.spec.resource_claims or (volumes is not None and volumes.claims.keys(task)):
             return None
         demand = self._demand(task)
-        if demand is None:
-            return [POD_LIMIT]
-        own = pod_terms(self._snapshot).counting(label_class, shape.id)
-        return [POD_LIMIT, demand.as_counts(own)]
+        return [POD_LIMIT] if demand is None else [POD_LIMIT, demand.as_counts()]
 
     def _demand(self, task: Task) -> Demand | None:
         if self._is_quiet:

@@ -35,14 +35,13 @@ class TaskTopology(Plugin, name="task-topology"):
             wishes = read_wishes(job) if job.counts[Status.PENDING] else None
             if wishes is not None:
                 self._jobs[row] = JobTopology(job, wishes)
-        self.ordered_jobs = frozenset(self._jobs)
         # the order of tasks in a single bucket stays the same
         several = (row for row, topology in self._jobs.items() if len(topology.buckets) > 1)
         self.moving_jobs = frozenset(several)
 
     def order_tasks(self, tasks: Tasks) -> Column:
         """Put tasks in buckets first, and inside a job those of big buckets."""
-        keys = np.zeros((2, len(tasks)))
+        keys = np.full((2, len(tasks)), np.nan)
         for i, (row, job) in enumerate(zip(tasks.rows.tolist(), tasks.job.tolist(), strict=True)):
             topology = self._jobs.get(job)
             if topology is not None:

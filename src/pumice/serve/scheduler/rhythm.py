@@ -55,7 +55,7 @@ class Rhythm(Observer):
         self._took_s += self._busy_s()
         self._changes_in_s = None
         for plugin in ssn.hooks.plugins if self._wake is not None else ():
-            if plugin.simulator and plugin.simulator.timed:
+            if plugin.simulator is not None:
                 with suppress(Exception):  # as one that does not tell
                     self._note(plugin.changes_at(ssn), ssn.now)
 

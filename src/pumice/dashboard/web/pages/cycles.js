@@ -1,7 +1,7 @@
 // What did the scheduler just do?
 import { html } from "../vendor/htm-3.1.1/htm-preact.min.js";
-import { news, useDocument } from "../data.js";
-import { milliseconds, number, plural } from "../format.js";
+import { news, timeShown, useDocument } from "../data.js";
+import { milliseconds, number, plural, utc } from "../format.js";
 import {
   Empty,
   go,
@@ -13,6 +13,7 @@ import {
   query,
   setQuery,
   ShortTable,
+  source,
   Tabs,
   to,
   When,
@@ -68,6 +69,33 @@ function Timeline({ cycles }) {
   `;
 }
 
+/** The colours of actions, and the cycles over time. */
+const Course = ({ data }) => html`
+  <p class="key">
+    ${data.actions.map(
+      (name) => html`
+        <span>
+          <i class=${`q${actionColour(name)}`}></i>
+          ${name}
+        </span>
+      `,
+    )}
+    <span>
+      <i class="rest"></i>
+      opening, plugins, closing
+    </span>
+    <span>
+      <i class="bindmark">▲</i>
+      pods bound
+    </span>
+    <span>
+      <i class="evictmark">✕</i>
+      evictions
+    </span>
+  </p>
+  <${Timeline} cycles=${data.cycles} />
+`;
+
 const CYCLES = [
   [
     "cycle",
@@ -96,21 +124,22 @@ const CYCLES = [
   [
     "snapshot",
     (cycle) =>
-      cycle.moment &&
+      (cycle.moment || timeShown()) &&
       html`
-        <a href=${`/?at=${cycle.number}`}>open</a>
+        <a href=${`/?at=${timeShown() ? utc(cycle.at) : cycle.number}`}>open</a>
       `,
   ],
 ];
 
 export function Cycles() {
-  const document = useDocument("/api/cycles", "cycle");
+  const document = useDocument(source("/api/cycles"), "cycle");
   const all = query().get("only") === "all";
   return html`
     <h1 tabindex="-1">Cycles</h1>
     ${
       news.session &&
       !news.session.decides &&
+      !timeShown() &&
       html`
         <${Note}>
           Nothing here was carried out: these cycles show what a scheduler with this configuration
@@ -131,33 +160,16 @@ export function Cycles() {
               The
               last ${data.cycles.length > 1 ? plural(data.cycles.length, "cycle") : "cycle"}${" "}
               <span class="soft">
-                height: time, at
-                most ${milliseconds(Math.max(...data.cycles.map((cycle) => cycle.took)))}
+                ${
+                  timeShown()
+                    ? "of the hour before; how long they took is not recorded"
+                    : `height: time, at most ${milliseconds(
+                        Math.max(...data.cycles.map((cycle) => cycle.took)),
+                      )}`
+                }
               </span>
             </h2>
-            <p class="key">
-              ${data.actions.map(
-                (name) => html`
-                  <span>
-                    <i class=${`q${actionColour(name)}`}></i>
-                    ${name}
-                  </span>
-                `,
-              )}
-              <span>
-                <i class="rest"></i>
-                opening, plugins, closing
-              </span>
-              <span>
-                <i class="bindmark">▲</i>
-                pods bound
-              </span>
-              <span>
-                <i class="evictmark">✕</i>
-                evictions
-              </span>
-            </p>
-            <${Timeline} cycles=${data.cycles} />
+            ${!timeShown() && html`<${Course} data=${data} />`}
           </section>
           <div class="tools">
             <${Tabs}
@@ -220,7 +232,7 @@ function Times({ title, rows }) {
   `;
 }
 export function CyclePage({ name }) {
-  const document = useDocument(`/api/cycles/${name}`, "none");
+  const document = useDocument(source(`/api/cycles/${name}`), "none");
   const number_ = Number(name);
   return html`
     <h1 tabindex="-1">Cycle ${name}</h1>
@@ -236,9 +248,9 @@ export function CyclePage({ name }) {
           <span>${number(data.evictions)} evicted</span>
           ${" "}
           <span>${number(data.promised)} promised</span>
-          <button type="button" onClick=${() => go(`/cycles/${number_ - 1}`)}>← before</button>
+          <button type="button" onClick=${() => go(to(`/cycles/${number_ - 1}`))}>← before</button>
           ${" "}
-          <button type="button" onClick=${() => go(`/cycles/${number_ + 1}`)}>after →</button>
+          <button type="button" onClick=${() => go(to(`/cycles/${number_ + 1}`))}>after →</button>
           ${" "}${
             data.moment &&
             html`

@@ -21,6 +21,7 @@ import {
   to,
   When,
 } from "../parts.js";
+import { Life } from "./life.js";
 import { Outcome } from "./outcome.js";
 
 const NUMBER = (value) => (typeof value === "number" ? number(value, 3) : String(value));
@@ -513,6 +514,7 @@ export function JobPage({ name }) {
     return html`
       <h1 tabindex="-1" class="jobname">${name}</h1>
       <${Problem} error=${document.error} />
+      <${Life} name=${name} />
       <${Actions} kind="job" name=${name} mark=${revision} showsState=${true} />
     `;
   return html`
@@ -578,6 +580,7 @@ export function JobPage({ name }) {
                 `
               : html`<${Settled} data=${data} />`
           }
+          <${Life} name=${data.job} mark=${`${data.state}-${kept.n}`} />
           <${Pods} data=${data} />
           <${History} data=${data} />
         `;

@@ -81,7 +81,7 @@ function Figures({ data }) {
         name="Cycles a minute"
         value=${number(cycles.perMinute)}
         note=${
-          cycles.perMinute === null
+          cycles.perMinute === null || cycles.mean === null
             ? `${milliseconds(cycles.mean)} for one`
             : `${milliseconds(cycles.mean)} each, at most ${milliseconds(cycles.longest)}`
         }

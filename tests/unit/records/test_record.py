@@ -14,11 +14,11 @@ import pytest
 from pumice.api.redaction import without_secrets
 from pumice.cluster.base import Event
 from pumice.errors import InputError
-from pumice.record import segments
-from pumice.record.entries import CycleEntry, Entry, Head, line_of, piece_of
-from pumice.record.history import History
-from pumice.record.recorder import Limits, Recorder
-from pumice.record.segments import SegmentWriter, segment_files
+from pumice.records import segments
+from pumice.records.entries import CycleEntry, Entry, Head, line_of, piece_of
+from pumice.records.history import History
+from pumice.records.recorder import Limits, Recorder
+from pumice.records.segments import SegmentWriter, segment_files
 
 START = 1_767_225_600.0
 SECRET = "hunter2"  # noqa: S105  # planted

@@ -1,10 +1,10 @@
 """What changed between two versions of an object, as a JSON merge patch (RFC 7386)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pumice.api.kinds import Manifest, kind_of
-from pumice.record.entries import Place
+from pumice.records.entries import Place
 
 
 def place_of(manifest: Manifest) -> Place:
@@ -45,6 +45,31 @@ def _refuse_null(value: Any) -> None:
     if isinstance(value, dict):
         for each in value.values():
             _refuse_null(each)
+
+
+_IDENTITY: Final = frozenset({"apiVersion", "kind"})
+_NAMES: Final = frozenset({"name", "namespace"})
+
+
+def keeps_identity(patch: Mapping[str, Any]) -> bool:
+    """Return whether an object is surely the same one after a patch."""
+    metadata = patch.get("metadata", {})
+    is_plain = isinstance(metadata, dict) and _NAMES.isdisjoint(metadata)
+    return is_plain and _IDENTITY.isdisjoint(patch)
+
+
+def merge_into(target: dict[str, Any], patch: Mapping[str, Any]) -> None:
+    """Carry a merge patch out on an object that nobody else holds."""
+    for key, value in patch.items():
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, dict):
+            known = target.get(key)
+            if not isinstance(known, dict):
+                known = target[key] = {}
+            merge_into(known, value)
+        else:
+            target[key] = value
 
 
 def without_heartbeats(node: Manifest) -> Manifest:

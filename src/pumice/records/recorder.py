@@ -20,9 +20,9 @@ from pumice.api.redaction import conf_without_secrets, without_secrets
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.data_records import open_own
 from pumice.errors import InputError, PumiceError, Words
-from pumice.record.changes import difference, is_touch, place_of, without_heartbeats
-from pumice.record.entries import FORMAT, VERSION, Conf, CycleEntry, Entry, Head, Place, line_of
-from pumice.record.segments import (
+from pumice.records.changes import difference, is_touch, place_of, without_heartbeats
+from pumice.records.entries import FORMAT, VERSION, Conf, CycleEntry, Entry, Head, Place, line_of
+from pumice.records.segments import (
     LOCK,
     SegmentWriter,
     drop,
@@ -40,6 +40,7 @@ _SILENCE_S: Final = 60.0
 """After how long without a change a line says that there was none."""
 _HOUR_S: Final = 3600.0
 _LEAST_BYTES: Final = 1 << 20
+_LEAST_CHANGES: Final = 20_000
 _IN_A_PIECE: Final = 500
 """Objects of a checkpoint that are compressed together."""
 _MOST_WAITING: Final = 200_000
@@ -97,7 +98,8 @@ class Recorder:
         self._waiting: list[_Waiting] = []
         self._is_behind = False
         self._segment: SegmentWriter | None = None
-        self._checkpoint_bytes = 0
+        self._checkpoint_bytes = self._changes = 0
+        """Bytes of the checkpoint of the segment, and changes after it."""
         self._retry_at = self._written_at = 0.0
         self._problem = ""
         self._stop = threading.Event()
@@ -263,19 +265,21 @@ class Recorder:
         return taken
 
     def _is_full(self, now: float) -> bool:
-        """Return whether the changes take more room than the checkpoint, or the hour is over."""
+        """Return whether the changes take longer to read than the objects, or the hour is over."""
         segment = self._segment
         if segment is None:
             return False
         changes = segment.size - self._checkpoint_bytes
         most = max(_LEAST_BYTES, self._checkpoint_bytes)
-        return changes > most or now - segment.head.at >= self._limits.segment_s
+        is_long = changes > most or self._changes > max(_LEAST_CHANGES, 2 * self.count)
+        return is_long or now - segment.head.at >= self._limits.segment_s
 
     def _append(self, segment: SegmentWriter, waiting: list[_Waiting]) -> bool:
         """Append changes as one piece; return whether there were any."""
         lines = [line for each in waiting if (line := _line(each)) is not None]
         if lines:
             segment.append(lines)
+            self._changes += len(lines)
         return bool(lines)
 
     def _begin_segment(self, now: float) -> None:
@@ -344,7 +348,7 @@ class Recorder:
                 old.sync()
         end = Entry(at=at, checkpoint=count)
         new.append([*map(line_of, facts.values()), line_of(end)])
-        self._checkpoint_bytes = new.size
+        self._checkpoint_bytes, self._changes = new.size, 0
         return meanwhile
 
     def _keep_to_limits(self, now: float) -> None:

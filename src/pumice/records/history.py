@@ -14,10 +14,13 @@ from pumice.api.kinds import Manifest
 from pumice.api.times import DAY, epoch, lenient_epoch, rfc3339
 from pumice.cluster.embedded.patches import merge_patch
 from pumice.errors import InputError, Words
-from pumice.record.changes import place_of
-from pumice.record.entries import Conf, Entry, Head, Place, is_object
-from pumice.record.segments import (
+from pumice.garbage_collection import paused
+from pumice.records.changes import keeps_identity, merge_into, place_of
+from pumice.records.entries import Conf, Entry, Head, Place, is_object
+from pumice.records.segments import (
+    Piece,
     ends_checkpoint,
+    entries_of,
     foreign_names,
     read_entries,
     read_head,
@@ -40,23 +43,33 @@ class Moment:
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
     hidden: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    is_shared: bool = True
+    """Whether others may hold objects, so that one that changes is another one."""
 
     def apply(self, entry: Entry) -> bool:
         """Apply an entry; return False for a change that does not fit what is known."""
         if entry.put is not None:
             self.objects[place_of(entry.put)] = entry.put
         elif entry.of is not None:
-            known = self.objects.get(entry.of)
-            if known is None:
-                return False
-            made = merge_patch(known, entry.patch or {})
-            if not is_object(made) or place_of(made) != entry.of:
-                return False
-            self.objects[entry.of] = made
+            return self._patch(entry.of, entry.patch or {})
         elif entry.gone is not None:
             return self.objects.pop(entry.gone, None) is not None
         else:
             self._learn(entry)
+        return True
+
+    def _patch(self, place: Place, patch: dict[str, Any]) -> bool:
+        known = self.objects.get(place)
+        if known is None:
+            return False
+        is_same = keeps_identity(patch)
+        if is_same and not self.is_shared:
+            merge_into(known, patch)
+            return True
+        made = merge_patch(known, patch)
+        if not is_same and not (is_object(made) and place_of(made) == place):
+            return False
+        self.objects[place] = made
         return True
 
     def _learn(self, entry: Entry) -> None:
@@ -131,9 +144,11 @@ class History:
     @property
     def end(self) -> float:
         """When it ends: the time of the last entry."""
-        number = max(self._heads)
-        times = (entry.at for entry in read_entries(self._files[number], lambda _: None))
-        return max(self._heads[number].at, max(times, default=0.0))
+        number, last = max(self._heads), Piece(0, [], 0, 0)
+        for piece in read_pieces(self._files[number], lambda _: None):
+            last = piece if piece.lines else last
+        times = (entry.at for entry in entries_of(last, self._files[number], lambda _: None))
+        return max(self._heads[number].at, *times)
 
     @property
     def by(self) -> str:
@@ -173,7 +188,8 @@ class History:
             when = self.time(when)
         numbers = [n for n, head in self._heads.items() if when is None or head.at <= when]
         for number in reversed(numbers):
-            moment, is_whole = self._opened(number, when)
+            with paused():
+                moment, is_whole = self._opened(number, when)
             if is_whole:
                 moment.now = max(moment.now, self._heads[number].at) if when is None else when
                 return moment
@@ -186,7 +202,7 @@ class History:
 
     def _opened(self, number: int, until: float | None) -> tuple[Moment, bool]:
         """Read a segment up to a time; return whether its checkpoint is whole."""
-        moment, is_whole, unknown = Moment(), False, 0
+        moment, is_whole, unknown = Moment(is_shared=False), False, 0
         for entry in read_entries(self._files[number], self._report):
             if is_whole and until is not None and entry.at > until:
                 break

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pumice.api.kinds import Manifest
 from pumice.errors import NotFoundError
-from pumice.record.history import Moment
+from pumice.records.history import Moment
 
 _Objects = list[Manifest]
 

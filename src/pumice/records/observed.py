@@ -7,13 +7,17 @@ from pumice.api.kinds import CONFIG_MAP, JOB, LIMIT_RANGE, RESOURCE_CLAIM_TEMPLA
 from pumice.api.objects import FOLLOWED
 from pumice.cluster.base import Cluster, Event
 from pumice.errors import ClusterError, GoneError, NotFoundError
-from pumice.record.recorder import Recorder
+from pumice.records.recorder import Recorder
 
 BESIDE: Final = (JOB, LIMIT_RANGE, RESOURCE_CLAIM_TEMPLATE)
 """Kinds that answers use and the scheduler does not."""
 RECORDED: Final = (*FOLLOWED, *BESIDE)
 _CONF_S: Final = 30.0
 """How often the stored configuration is read."""
+_NEEDED: Final = ("Node", "Pod")
+_LOOK_S: Final = 0.5
+_FIRST_S: Final = 30.0
+"""How long the first lists may take."""
 _Objects = list[Manifest]
 
 
@@ -61,6 +65,22 @@ def unread(cluster: Any) -> dict[str, str]:
     """Return the kinds that a real cluster has not shown yet, with the reasons."""
     known = cluster.troubles()
     return {kind: known.get(kind, "no complete list yet") for kind in cluster.wait_synced(0)}
+
+
+def wait_synced(cluster: Any, is_stopped: Callable[[], bool]) -> None:
+    """Wait for the kinds without which nothing can be told; others may stay hidden.
+
+    Raises:
+        ClusterError: they cannot be read.
+    """
+    waited = 0.0
+    while not is_stopped() and waited < _FIRST_S:
+        missing = cluster.wait_synced(_LOOK_S)
+        waited += _LOOK_S
+        if not missing or (waited > _LOOK_S and not set(_NEEDED) & set(missing)):
+            return
+    for kind in _NEEDED:
+        cluster.list(kind)
 
 
 class Follower:

@@ -7,8 +7,8 @@ from typing import Any
 from pumice.api.scenario_values import listed, problem, typed
 from pumice.api.times import rfc3339, rfc3339_micro
 from pumice.errors import InputError
-from pumice.record.history import History
-from pumice.record.segments import is_record
+from pumice.records.history import History
+from pumice.records.segments import is_record
 
 
 def read_named_records(

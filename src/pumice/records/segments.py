@@ -14,7 +14,7 @@ from typing import Final
 from pumice.api.output_files import is_temporary, replacing, sync_folder
 from pumice.cluster.embedded.data_records import open_own
 from pumice.errors import InputError, Words
-from pumice.record.entries import (
+from pumice.records.entries import (
     MAGIC,
     Entry,
     Head,
@@ -195,11 +195,16 @@ def read_entries(path: Path, report: Report) -> Iterator[Entry]:
         InputError: it cannot be read at all.
     """
     for piece in read_pieces(path, report):
-        for line in piece.lines:
-            try:
-                yield entry_of(line)
-            except ValueError as error:
-                report(f"{path}: piece {piece.number}: a line left out: {error}")
+        yield from entries_of(piece, path, report)
+
+
+def entries_of(piece: Piece, path: Path, report: Report) -> Iterator[Entry]:
+    """Yield the lines of a piece; bad ones are reported and skipped."""
+    for line in piece.lines:
+        try:
+            yield entry_of(line)
+        except ValueError as error:
+            report(f"{path}: piece {piece.number}: a line left out: {error}")
 
 
 def ends_checkpoint(piece: Piece) -> bool:

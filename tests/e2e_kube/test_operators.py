@@ -1,0 +1,77 @@
+"""Operators of other projects: the example of their page waits as a gang, and then starts whole."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pumice.testing.builders import queue
+from tests.e2e_kube.controlplane.build import is_program
+from tests.e2e_kube.operators import OPERATORS, running
+from tests.e2e_kube.waiting import stays, until
+from tests.present import present
+
+pytestmark = pytest.mark.usefixtures("controllers", "webhooks", "default_scheduler")
+PAGES = Path(__file__).parents[2] / "docs" / "integrations"
+
+
+@dataclass(frozen=True)
+class Gang:
+    """What the example of a page becomes: pods that need so many CPUs, in one group."""
+
+    group: str
+    pods: int
+    cpu: int
+
+
+GANGS = {
+    "jobset": Gang("pair", 2, 4),
+    "mpi-operator": Gang("pi", 3, 5),
+    "kuberay": Gang("ray-demo-pg", 3, 6),
+    "trainer": Gang("tune", 2, 4),
+    "leaderworkerset": Gang("llm-0-", 2, 4),
+}
+
+
+@pytest.fixture(params=GANGS)
+def operator(request: Any, plane: Any, kubectl: Any) -> Iterator[str]:
+    """Run an operator, those that it needs, and controllers of Kubernetes."""
+    name = request.param
+    names = (*OPERATORS[name].also, name)
+    missing = [each for each in names if not is_program(OPERATORS[each].program)]
+    if missing:
+        pytest.skip(f"not built: python -m tests.e2e_kube.operators {' '.join(missing)}")
+    wanted = {each for one in names for each in OPERATORS[one].controllers}
+    with ExitStack() as stack:
+        stack.enter_context(plane.controller_manager(*sorted(wanted)))
+        for each in names:
+            stack.enter_context(running(each, plane, kubectl))
+        yield name
+
+
+def example(name: str) -> list[dict[str, Any]]:
+    """Return the objects of the first example of a page."""
+    page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    return [*yaml.safe_load_all(present(re.search(r"```yaml\n(.*?)```", page, re.DOTALL))[1])]
+
+
+@pytest.mark.timeout(300)
+def test_the_example_of_a_page_starts_whole_or_not_at_all(operator: str, space: Any) -> None:
+    gang = GANGS[operator]
+    space.kubectl.create(queue("research"), queue("serving"))
+    space.nodes(1, prefix="small", cpu=gang.cpu - 1)
+    space.kubectl.create(*example(operator))
+    until("all pods there", space.pods, lambda pods: len(pods) == gang.pods, timeout_s=90)
+    (group,) = until("one group", space.groups)
+    assert group["metadata"]["name"].startswith(gang.group)
+    assert group["spec"]["minMember"] == gang.pods
+    assert group["spec"]["queue"] in ("research", "serving")
+    stays("without a pod that is placed", space.placed, lambda placed: not placed, for_s=3)
+    space.nodes(1, prefix="large", cpu=gang.cpu)
+    until("all placed", space.placed, lambda placed: len(placed) == gang.pods)
+    until("all running", space.running, lambda count: count == gang.pods)
