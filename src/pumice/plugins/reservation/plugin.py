@@ -66,7 +66,6 @@ class Reservation(Plugin, name="reservation"):
     """Promise starts to jobs that find no room; others start only if they delay none of these."""
 
     simulator = SimulatorAssumptions(all_jobs=True)
-    equal_jobs = True  # of those that have a turn, as far as it is in vain
     admits_all = True  # one that waits to be admitted could not be promised a start
     mode: str = arg(
         "reservation.mode",
