@@ -15,8 +15,7 @@ from pumice.core.journal import Journal
 from pumice.core.resources import CPU, MEMORY, Column, IndexArray, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
-from pumice.framework.future.profile import Profile
-from pumice.framework.future.promises import Demand, Promise
+from pumice.framework.future.promises import Demand, Profile, Promise
 from pumice.framework.queue_limits.reservations import QueueGates
 from pumice.framework.topology.domains import Topology
 

@@ -15,8 +15,7 @@ import numpy as np
 from pumice.core.resources import IndexArray
 from pumice.core.status import Status
 from pumice.framework.future.demands import Demands
-from pumice.framework.future.profile import Profile
-from pumice.framework.future.promises import Demand, Promise
+from pumice.framework.future.promises import Demand, Profile, Promise
 from pumice.framework.future.room import Room, RunEnds, RunTimes, snapped
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Records

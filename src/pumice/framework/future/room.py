@@ -13,8 +13,7 @@ from pumice.core.resources import PODS, STEP, Column, IndexArray
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, N_STATUS, Status
 from pumice.core.tables import NOWHERE
-from pumice.framework.future.profile import Profile
-from pumice.framework.future.promises import Demand, Promise
+from pumice.framework.future.promises import Demand, Profile, Promise
 
 _KEPT: Final = "run times"
 _HOLDS: Final = np.isin(

@@ -19,9 +19,8 @@ from pumice.core.views import Job
 from pumice.errors import InputError
 from pumice.framework.arguments import Duration, Fault, arg
 from pumice.framework.columns import Queues
-from pumice.framework.future.profile import Profile
 from pumice.framework.future.promise_changes import remembered
-from pumice.framework.future.promises import Demand, Promise
+from pumice.framework.future.promises import Demand, Profile, Promise
 from pumice.framework.future.room import RunTimes, overdue_pods
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Why
 from pumice.framework.plugin_declarations import SimulatorAssumptions
