@@ -162,7 +162,7 @@ class Standing:
         _take_over(last, ssn)
 
     def _note_known(self, ssn: Session, last: _Last | None, touched: set[int]) -> None:
-        """Tell a session of whom nothing is left to write; once a minute all are tried."""
+        """Note in a session of whom nothing is left to write; once a minute all are tried."""
         is_due = not 0 <= ssn.now - self._checked_at < CHECKED_EACH_S or self._compared is not None
         is_new = last is None or last.snapshot is not ssn.snapshot or NOWHERE in touched
         if last is None or is_new or is_due:
