@@ -22,7 +22,7 @@ from pumice.core.status import PENDING
 from pumice.errors import ClusterError, InputError, NotFoundError
 from pumice.framework.session_state import ProcessMemory
 from pumice.scheduler import Observer, Scheduler
-from pumice.serve.scheduler.arrivals import PATIENCE_S, Arrivals
+from pumice.serve.scheduler.arrivals import NOTHING, PATIENCE_S, Arrivals, Withheld
 from pumice.serve.scheduler.recovery import Read, Recovery
 from pumice.serve.scheduler.volume_binding import VolumeBinding
 
@@ -86,6 +86,8 @@ class Cycle:
     """Whether nothing of it was written, because another scheduler leads by now."""
     usage: Mapping[str, Any] | None = None
     """The measured use of nodes that it saw."""
+    withheld: Withheld = NOTHING
+    """What was not written about it."""
 
 
 class LiveScheduler:
@@ -114,6 +116,7 @@ class LiveScheduler:
         look_s: float = 1.0,
         process: ProcessMemory | None = None,
         wake: Callable[[], None] | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
         """Make one.
 
@@ -133,7 +136,8 @@ class LiveScheduler:
         self._assume = assume
         self._may_write = may_write
         self._clock = clock or cluster.now
-        self._arrivals = Arrivals(self._clock, PATIENCE_S if wake is not None else 0.0)
+        patience_s = PATIENCE_S if wake is not None else 0.0
+        self._arrivals = arrivals or Arrivals(self._clock, patience_s)
         self._results: list[WriteResult] = []  # those that came between cycles
         self._undone = 0
         self.informer = self._new_informer()
@@ -204,11 +208,12 @@ class LiveScheduler:
             process=self._process,
             repeats=True,
         )
-        dropped = not self._may_write()
+        dropped, withheld = not self._may_write(), NOTHING
         if not dropped:
-            writes.results += self._write(decisions).results
+            withheld = self._arrivals.withheld(decisions)
+            writes.results += self._write(decisions, withheld).results
         self.stale = False
-        return Cycle(now, decisions, writes, dropped, usage)
+        return Cycle(now, decisions, writes, dropped, usage, withheld)
 
     def catch_up(self) -> WriteResults:
         """Apply changes and results of writes; return the latter."""
@@ -239,9 +244,9 @@ class LiveScheduler:
         self.recovery.move_to(self.informer, self._clock())
         self.volumes.move_to(self.informer)
 
-    def _write(self, decisions: Decisions) -> WriteResults:
+    def _write(self, decisions: Decisions, withheld: Withheld) -> WriteResults:
         self._recovers |= bool(decisions.volumes)
-        self._arrivals.hide(decisions, self.informer.snapshot)
+        withheld.remove(decisions, self.informer.snapshot)
         decisions = self.volumes.begin(decisions, self._clock())
         if self._assume:
             self.recovery.assume(decisions, self._clock())
