@@ -24,8 +24,7 @@ from pumice.framework.registry import KeptPlugins, build_tiers, known_plugins
 from pumice.framework.session import Session
 from pumice.framework.session_state import ProcessMemory
 from pumice.plugins import builtin_plugins
-from pumice.standing.refused_jobs import RefusedJobs
-from pumice.standing.standing_cycle import StandingCycle
+from pumice.standing.refused_jobs import Standing
 
 log = logging.getLogger(__name__)
 
@@ -138,20 +137,14 @@ class Scheduler:
         return None if self._kept is None else self._kept.hooks
 
     @cached_property
-    def refused(self) -> RefusedJobs:
-        """The jobs that are not tried again, for callers that let them be."""
-        return RefusedJobs()
+    def standing(self) -> Standing:
+        """What stands of the last cycle, for callers that let it stand."""
+        return Standing()
 
     def take_mismatches(self) -> int:
         """Return how often something that stood was decided otherwise since the last call."""
-        found = self.standing.mismatches + self.refused.mismatches
-        self.standing.mismatches = self.refused.mismatches = 0
+        found, self.standing.mismatches = self.standing.mismatches, 0
         return found
-
-    @cached_property
-    def standing(self) -> StandingCycle:
-        """The last cycle, for callers that let it stand."""
-        return StandingCycle()
 
     @cached_property
     def config_maps(self) -> list[str]:
@@ -202,7 +195,7 @@ class Scheduler:
         watching = observer or Observer()
         opened = None if observer is None else observer.plugin_done
         standing = self.standing if repeats and not self.config_maps else None
-        refused = self.refused if standing is not None and only_changes and statuses else None
+        refused = standing if only_changes and statuses else None
         asked = only_changes, statuses, id(process)
         try:
             with np.errstate(all="ignore"):
@@ -217,10 +210,8 @@ class Scheduler:
                     snapshot.release_session()
                 if decisions is None:
                     decisions = close_session(session, only_changes=only_changes, statuses=statuses)
-                    if refused is not None:
-                        refused.keep(session, decisions)
                     if standing is not None:
-                        standing.keep(session, asked, decisions)
+                        standing.keep(session, asked, decisions, jobs=refused is not None)
                 watching.decided(session, decisions)
                 return decisions
         finally:
@@ -264,11 +255,11 @@ class Scheduler:
         session: Session,
         watching: Observer,
         idle: Container[str],
-        refused: RefusedJobs | None,
+        refused: Standing | None,
     ) -> bool:
         """Run the actions in turn; False if jobs were left out of them that must be tried."""
         if refused is not None:
-            refused.leave_out(session, try_all=self.standing.is_compared)
+            refused.leave_out(session)
         for action in self.conf.actions:
             if refused is not None:
                 refused.begin(session, action)

@@ -124,7 +124,7 @@ def test_help_names_plugins_as_code() -> None:
         if isinstance(param, click.Option) and "--plugin" in param.opts
     ]
     assert len(told) > 5
-    assert all("code that runs with your rights" in each for each in told)
+    assert all("code that runs with your permissions" in each for each in told)
 
 
 def _commands(command: click.Command) -> Iterator[click.Command]:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -30,14 +31,30 @@ WORDS = re.compile(
     re.IGNORECASE,
 )
 """Words that the style page replaces."""
+TERMS = re.compile(
+    r"\bauthorit(?:y|ies)\b|\b(?:is|are) there\b|\btakes? (?:no )?pods\b(?! of)|\bon its way out\b"
+    r"|\bwanted .*, found\b|\bgo(?:es)? on\b|\bprocessor time\b|\bas ever\b"
+    r"|\bthe one (?:that|of|which|who)\b|\bcustom resource definitions?\b|\brights\b"
+    r"|\b(?:somebody|whomever|nobody)\b(?![ -]was[ -]evicted)",
+    re.IGNORECASE,
+)
+"""What readers of Kubernetes' pages call otherwise: CA, permissions, CRD, CPU, schedulable."""
+LOWER_CPU = re.compile(r"(?<![\w./-])cpus?\b(?![\w/=:])")
+HISTORY = ("decisions", "changelog.d")
+"""Folders of notes that are not rewritten."""
 _CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
+
+
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 @cache
 def docstrings(path: Path) -> list[tuple[int, str]]:
     return [
         (getattr(node, "lineno", 1), text)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
         and (text := ast.get_docstring(node)) is not None
     ]
@@ -80,7 +97,40 @@ def test_pages_use_the_words_of_the_style_page() -> None:
     ] == []
 
 
+def test_pages_of_users_use_the_terms_of_kubernetes() -> None:
+    assert [
+        f"{page.relative_to(ROOT)}:{found}"
+        for page in PAGES
+        if page.name != "style.md" and page.parent.name not in HISTORY
+        for pattern in (TERMS, LOWER_CPU)
+        for found in lines_with(pattern, page.read_text(encoding="utf-8"))
+    ] == []
+
+
+def messages(path: Path) -> Iterator[tuple[int, str]]:
+    """Return the texts of a module that are not docstrings, each with its line."""
+    told = {id(each.value) for each in nodes_of(path) if isinstance(each, ast.Expr)}
+    for each in nodes_of(path):
+        if isinstance(each, ast.Constant) and isinstance(each.value, str) and id(each) not in told:
+            yield each.lineno, each.value
+
+
+def test_messages_use_the_terms_of_kubernetes() -> None:
+    """Fields of Kubernetes' own, such as certificate-authority, have no spaces."""
+    assert [
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "src") and path.parent.name != "schema"
+        for line, text in messages(path)
+        if " " in text.strip() and TERMS.search(text.replace("certificate-authority", ""))
+    ] == []
+
+
 def test_forbidden_words_are_found() -> None:
     assert lines_with(WORDS, "the plugin is told\nfine\n`is told`\n") == ["1: the plugin is told"]
+    assert lines_with(TERMS, "it may, if nobody asks\nwhy nobody was evicted") == [
+        "1: it may, if nobody asks"
+    ]
+    assert lines_with(LOWER_CPU, "2 cpus\n`cpu`, CPU\nrequests.cpu=2") == ["1: 2 cpus"]
     assert OPENINGS.match("Tell whether") is not None
     assert OPENINGS.match("Letters are") is None

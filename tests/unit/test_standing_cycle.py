@@ -15,7 +15,7 @@ from pumice.framework.session import Session
 from pumice.plugin import Plugin
 from pumice.scheduler import Observer, Scheduler
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
-from pumice.standing.standing_cycle import CHECKED_EACH_S
+from pumice.standing.refused_jobs import CHECKED_EACH_S
 from pumice.testing import node, pod, pod_group, queue
 
 CONF = """

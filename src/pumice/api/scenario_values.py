@@ -60,8 +60,8 @@ def refuse_unknown(
                 path,
                 where,
                 key,
-                f"one of the keys {', '.join(known)}",
-                hint=f"did you mean '{near}'?" if near else "",
+                "a known key",
+                hint=f"did you mean '{near}'?" if near else f"known are {', '.join(known)}",
             )
 
 

@@ -347,7 +347,7 @@ class Making:
             return given, USUAL_PRIORITIES[given]
         hint = f"add priorities: {{{given}: 1000}}"
         where = f"{workload.where}.priority"
-        raise problem(self._path, where, given, "a priority class that is there", hint)
+        raise problem(self._path, where, given, "a known priority class", hint)
 
     def _name(self, workload: Workload) -> str:
         stem = workload.name or workload.queue

@@ -20,7 +20,7 @@ def _no_files(_ctx: click.Context, _param: click.Parameter, files: tuple[str, ..
     """Name the commands that check files, since other commands take -f."""
     if files:
         raise click.UsageError(
-            "doctor asks a running cluster, since no file has its rights, leases and webhooks; "
+            "doctor asks a running cluster: no file has its permissions, leases and webhooks; "
             f"ask about files with 'pumice explain -f {files[0]}', "
             f"and check manifests with 'pumice lint {files[0]}'"
         )

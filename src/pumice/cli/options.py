@@ -196,7 +196,7 @@ plugin_option: Final = click.option(
     multiple=True,
     callback=_check,
     help="A plugin of your own that the configuration may name; may be given several times. "
-    "It is code that runs with your rights: name only files that you trust.",
+    "It is code that runs with your permissions: name only files that you trust.",
 )
 
 

@@ -44,8 +44,8 @@ _STEP_S: Final = 0.5
 def record(*, folder: Path, size: str, age: str, kubeconfig: str, master: str) -> None:
     """Record the running cluster in DIR until Ctrl-C.
 
-    It needs read rights only and runs beside any scheduler.  Commands that take -f accept DIR, with
-    --at for a moment; environment variables, commands and arguments of containers are left out.
+    It needs read permissions only and runs beside any scheduler.  Commands that take -f accept DIR,
+    with --at for a moment; environments, commands and arguments of containers are left out.
     """
     limits = _limits(size, age)
     make = click.get_current_context().obj or _connect

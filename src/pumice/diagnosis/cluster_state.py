@@ -472,9 +472,7 @@ class ClusterState:
         known = set(map(self.title, self.groups))
         what = self._why_no_job(name) or self._other_object(name)
         hint = what or suggested(name, known, titles)
-        raise UnknownJobError(
-            wanted="a job of this cluster", found=name, hint=hint, is_known=bool(what)
-        )
+        raise UnknownJobError(wanted="a known job", found=name, hint=hint, is_known=bool(what))
 
     def find(self, kind: str, name: str) -> Manifest:
         """Return an object without namespace.

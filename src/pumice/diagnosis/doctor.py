@@ -163,16 +163,16 @@ def _version(cluster: ServedCluster) -> Manifest:
         return cluster.read_path(_VERSION, timeout_s=_TIMEOUT_S, cap=_MOST_BYTES)
 
 
-# The installation: custom resources, leaders, webhooks with their certificates
+# The installation: CRDs, leaders, webhooks with their certificates
 
 
 def custom_resources(cluster: Cluster) -> Iterator[Checked]:
-    """Check that the custom resources are served, in the versions that Pumice uses."""
+    """Check that the CRDs are served, in the versions that Pumice uses."""
     wanted = {f"{kind.plural}.{kind.group}": kind for kind in BUILT_IN if _VOLCANO in kind.group}
     try:
         found = {each["metadata"]["name"]: each for each in cluster.list(CRDS)[0]}
     except ClusterError as error:
-        yield unknown("custom resources", error.problem)
+        yield unknown("CRDs", error.problem)
         return
     missing = sorted(wanted.keys() - found.keys())
     stale = sorted(
@@ -182,18 +182,18 @@ def custom_resources(cluster: Cluster) -> Iterator[Checked]:
     )
     if missing:
         yield wrong(
-            "custom resources",
+            "CRDs",
             f"{counted(len(missing), 'kind')} not installed: {first_of(missing, 3)}",
             "kubectl apply --server-side -f deploy/crds",
         )
     if stale:
         yield wrong(
-            "custom resources",
+            "CRDs",
             f"served in other versions only: {first_of(stale, 3)}",
             "kubectl apply --server-side -f deploy/crds",
         )
     if not missing and not stale:
-        yield ok("custom resources", f"all {len(wanted)} kinds are served")
+        yield ok("CRDs", f"all {len(wanted)} kinds are served")
 
 
 def _served(definition: Manifest) -> set[str]:
@@ -307,10 +307,12 @@ def _certificate(check: str, bundle: str, now: float) -> Checked:
         return wrong(check, "its caBundle holds no certificate", next_step)
     ends = max(each.not_valid_after_utc.timestamp() for each in loaded)
     if ends < now:
-        return wrong(check, f"its authority expired {(now - ends) / 86400:.0f} days ago", next_step)
+        return wrong(
+            check, f"its CA certificate expired {(now - ends) / 86400:.0f} days ago", next_step
+        )
     if ends - now < _SOON_S:
         return warning(
-            check, f"its authority expires in {(ends - now) / 86400:.1f} days", next_step
+            check, f"its CA certificate expires in {(ends - now) / 86400:.1f} days", next_step
         )
     return ok(check, f"trusted for {(ends - now) / 86400:.0f} days")
 
@@ -390,7 +392,7 @@ def rights(cluster: Cluster) -> Iterator[Checked]:
     """Ask the API server whether the service accounts may do all that their processes do."""
     for component in COMPONENTS:
         account = f"volcano-{component.name}"
-        check = f"rights of {account}"
+        check = f"permissions of {account}"
         calls = [*_calls(component)]
         try:
             missing = [one for one in calls if not _may(cluster, account, one)]

@@ -19,7 +19,7 @@ class Binpack(Plugin, name="binpack"):
 
     simulator = SimulatorAssumptions()
     weight: int = arg("binpack.weight", default=1, doc="weight of this plugin's score")
-    cpu: int = arg("binpack.cpu", default=1, minimum=0, fallback=1, doc="weight of cpu")
+    cpu: int = arg("binpack.cpu", default=1, minimum=0, fallback=1, doc="weight of CPU")
     memory: int = arg("binpack.memory", default=1, minimum=0, fallback=1, doc="weight of memory")
     resources: list[str] = arg(
         "binpack.resources", default_factory=list, doc="further resources that count"

@@ -90,7 +90,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
 
     simulator = SimulatorAssumptions()
     weight: int = arg("weight", default=1, minimum=0, fallback=1, doc="weight of all scores")
-    cpu: int = arg("hypernode.binpack.cpu", default=1, minimum=0, fallback=1, doc="weight of cpu")
+    cpu: int = arg("hypernode.binpack.cpu", default=1, minimum=0, fallback=1, doc="weight of CPU")
     memory: int = arg(
         "hypernode.binpack.memory", default=1, minimum=0, fallback=1, doc="weight of memory"
     )

@@ -47,7 +47,7 @@ _UNIT = np.array([0.001, 1.0])
 class Percents:
     """A bound on measured load."""
 
-    cpu: int = arg("cpu", default=100, doc="percent of cpu")
+    cpu: int = arg("cpu", default=100, doc="percent of CPU")
     memory: int = arg("memory", default=100, doc="percent of memory")
 
     @property

@@ -71,11 +71,11 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
         "resources",
         default_factory=dict,
         doc="name, or prefix with a star, to type (MostAllocated, LeastAllocated) "
-        "and weight; default: cpu and memory LeastAllocated",
+        "and weight; default: CPU and memory LeastAllocated",
     )
     sra: Sra = arg("sra", default_factory=Sra, doc="avoid nodes with scarce resources")
     proportional: Proportional = arg(
-        "proportional", default_factory=Proportional, doc="keep cpu and memory for them"
+        "proportional", default_factory=Proportional, doc="keep CPU and memory for them"
     )
 
     def faults(self) -> Iterator[Fault]:

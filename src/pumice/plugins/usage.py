@@ -37,7 +37,7 @@ _SCORE = "usage_score"
 class Thresholds:
     """Measured percent above which a node takes no more pods."""
 
-    cpu: int = arg("cpu", default=80, minimum=0, maximum=100, doc="percent of cpu")
+    cpu: int = arg("cpu", default=80, minimum=0, maximum=100, doc="percent of CPU")
     memory: int = arg("mem", default=80, minimum=0, maximum=100, doc="percent of memory")
 
 
@@ -58,7 +58,7 @@ class Estimator:
         "risk_factor", default=1.2, minimum=1, doc="factor of estimates from that load on"
     )
     best_effort_cpu: Any = arg(
-        "be_cpu", default="250m", doc="of a pod without requests: quantity, or integer milli-cpu"
+        "be_cpu", default="250m", doc="of a pod without requests: quantity, or integer milli-CPU"
     )
     best_effort_memory: Any = arg(
         "be_mem", default="200Mi", doc="of a pod without requests: quantity, or integer MiB"
@@ -86,7 +86,7 @@ class Usage(Plugin, name="usage"):
         ),
     )
     weight: int = arg("usage.weight", default=5, minimum=0, doc="weight of this plugin's score")
-    cpu: int = arg("cpu.weight", default=1, minimum=0, doc="weight of cpu")
+    cpu: int = arg("cpu.weight", default=1, minimum=0, doc="weight of CPU")
     memory: int = arg("memory.weight", default=1, minimum=0, doc="weight of memory")
     thresholds: Thresholds = arg("thresholds", default_factory=Thresholds)
     estimator: Estimator = arg("estimator", default_factory=Estimator)

@@ -97,7 +97,7 @@ def _gangs_whole(cycle: CycleFacts) -> Iterator[Difference]:
 
 def _no_node_overcommitted(cycle: CycleFacts) -> Iterator[Difference]:
     for node in cycle.nodes:
-        for amounts, when in ((node.used, ""), (node.later, " once promised pods are there")):
+        for amounts, when in ((node.used, ""), (node.later, " once promised pods have started")):
             over = _beyond(amounts, node.allocatable)
             if over:
                 text = f"node {node.node}: {'; '.join(over)}{when}"

@@ -1,18 +1,20 @@
-"""Jobs that were refused in the last cycle, and are not tried again while that stands.
+"""What a scheduler need not decide again: all of a cycle, or the jobs that it refused.
 
 A refusal depends on the job itself, on its queue, on nodes and the pods on them, and on time.
 While none of them has changed for equal jobs, they are left out of the cycle: each keeps its record
 and its conditions, and costs nothing.  Else the first of them is tried, and the others follow it.
+Where nothing has changed at all since a cycle that moved nothing, all of it stands.
 """
 
 import logging
 import math
 from collections.abc import Callable, Hashable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
 from pumice.api.decisions import Decisions
 from pumice.core.resources import Column, Mask
@@ -22,54 +24,24 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.fits import NO_ROOM
 from pumice.framework.job_placement import JobMemory
-from pumice.framework.job_records import Record, Records, Stage
+from pumice.framework.job_records import Stage
+from pumice.framework.placement.equal_jobs import Refused, are_alike
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Refusal, Why
 from pumice.framework.session import Session
-from pumice.standing.standing_cycle import CHECKED_EACH_S, changes_at
 
 log = logging.getLogger(__name__)
+CHECKED_EACH_S: Final = 60.0
+"""How long what stands is not decided again, to compare."""
 _HARMLESS: Final = frozenset({"enqueue", "backfill"})
 """Actions whose moves change nothing for jobs that were admitted and ask for something."""
 _KNOWN: Final = frozenset({"allocate", "preempt", "reclaim", *_HARMLESS})
 _BY_PLACE: Final = (Plugin.may_try, Plugin.may_start, Plugin.on_blocked)
 """Hooks whose answers depend on the jobs ahead: with one of them all jobs are tried."""
-_MOVES: Final = frozenset({"task", "idle"})
-"""Numbers of a record that differ between equal jobs, or with the room that is left."""
-
-
-class _Outcome(NamedTuple):
-    """How a job was refused, in the words of its record, and its tasks in order."""
-
-    record: Record
-    numbers: dict[str, Any]
-    task: int
-    """The place of the task that the record names; below 0 if it names none."""
-    no_fit: list[dict[str, int] | None]
-    barred: list[Mask | None]
-    failed_roles: set[int]
-
-    def is_like(self, other: "_Outcome") -> bool:
-        """Return whether a job was refused in the same way."""
-        mine, yours = self.record, other.record
-        return (
-            (mine.stage, mine.why, mine.code) == (yours.stage, yours.why, yours.code)
-            and self.numbers == other.numbers
-            and self.task == other.task
-            and self.sounds_like(other)
-        )
-
-    def sounds_like(self, other: "_Outcome") -> bool:
-        """Return whether the conditions of its pod group and pods are the same."""
-        return (
-            self.no_fit == other.no_fit
-            and self.failed_roles == other.failed_roles
-            and all(map(_are_alike, self.barred, other.barred))
-        )
-
-
-def _are_alike(left: Mask | None, right: Mask | None) -> bool:
-    return left is right or (left is not None and right is not None and np.array_equal(left, right))
+_PARTS: Final = (
+    "records", "job_memory", "unschedulable", "scheduled", "conditions", "promises"
+)  # fmt: skip
+"""What a session knows of jobs when its actions are over."""
 
 
 @dataclass
@@ -78,7 +50,7 @@ class _Group:
 
     key: Hashable
     rows: list[int]
-    outcome: _Outcome
+    refused: Refused
     tried: bool = False
     """Whether the first was tried in this cycle."""
 
@@ -92,22 +64,25 @@ class _Last(NamedTuple):
     """What is left of a cycle."""
 
     snapshot: Snapshot
-    size: tuple[int, int]
-    """How many nodes and resources there were."""
-    changes: int | None
-    """How much had changed by then; None: it moved something itself, which is undone."""
+    asked: Any
+    at: float
     until: float
     """When time alone may change what plugins decide."""
+    all_changes: int
+    """How much had changed by then."""
+    changes: int | None
+    """The same, jobs that wait aside; None: it moved something itself, which is undone."""
+    size: tuple[int, int]
+    """How many nodes and resources there were."""
     limits: Column
     groups: list[_Group]
-    records: Records
-    memory: dict[int, JobMemory]
-    unschedulable: set[int]
-    conditions: dict[int, tuple[str, str, str, str]]
+    parts: dict[str, Any]
+    decisions: Decisions | None
+    """What was decided, if it moved nothing and will stand while nothing changes."""
 
 
-class RefusedJobs:
-    """The jobs that a scheduler leaves out of its next cycle.
+class Standing:
+    """What stands of the last cycle of a scheduler.
 
     Ingest names the jobs that have changed, and counts changes of nodes and of pods on them; queues
     are asked again; plugins foretell when time counts.
@@ -115,6 +90,8 @@ class RefusedJobs:
 
     def __init__(self) -> None:
         self._last: _Last | None = None
+        self._compared: Decisions | None = None
+        """What stands, but is decided all the same."""
         self._groups: list[_Group] = []
         self._is_check = False
         """Whether all jobs are tried, to compare."""
@@ -124,14 +101,34 @@ class RefusedJobs:
         self._changed_limits: Mask = np.zeros(0, dtype=bool)
         """Queues that may hold more or less than in the last cycle (n,)."""
         self._has_moved = False
-        self._mark = 0
+        self._start = self._mark = 0
+        """The length of the journal when the session, and an action, began."""
         self.mismatches = 0
-        """Cycles in which a job that would have been left out ended otherwise."""
+        """Cycles that were decided to compare, and ended otherwise."""
 
-    def leave_out(self, ssn: Session, *, try_all: bool = False) -> None:
+    def repeat(self, ssn: Session, asked: Any) -> Decisions | None:
+        """Put the outcome of the last cycle into a session and return its decisions, if it stands.
+
+        ``asked`` is what the caller wants to know; None: the cycle must be decided.
+        """
+        last, self._start, self._compared = self._last, ssn.journal.mark(), None
+        if last is None or last.decisions is None:
+            return None
+        if not _is_unchanged(last, ssn, asked):
+            self._last = last._replace(decisions=None)
+        elif ssn.now - last.at >= CHECKED_EACH_S or ssn.records.watched:
+            self._compared = last.decisions
+        else:
+            for name, part in last.parts.items():
+                setattr(ssn, name, part)
+            ssn.records.compare = ssn.refusal_numbers
+            return _copy(last.decisions)
+        return None
+
+    def leave_out(self, ssn: Session) -> None:
         """Find the jobs that need not be tried, and put what is known of them in a session.
 
-        With ``try_all``, and once a minute, they are tried all the same, and compared.
+        Once a minute they are tried all the same, and compared.
         """
         self._groups, self._has_moved, self._is_check = [], False, False
         if ssn.records.watched:  # all are tried, and what is known stays known
@@ -147,16 +144,18 @@ class RefusedJobs:
         for group in last.groups:
             rows = [row for row in group.rows if row not in touched]
             if rows:
-                self._groups.append(_Group(group.key, rows, group.outcome))
+                self._groups.append(_Group(group.key, rows, group.refused))
+        try_all = self._compared is not None
         self._is_check = try_all or not 0 <= ssn.now - self._checked_at < CHECKED_EACH_S
         if self._is_check:
             self._checked_at = ssn.now
             return
         ssn.left_out[[row for group in self._groups for row in group.rows]] = True
-        ssn.records.take_over(last.records, ssn.left_out)
-        ssn.job_memory.update(_of(last.memory, ssn.left_out))
-        ssn.conditions.update(_of(last.conditions, ssn.left_out))
-        ssn.unschedulable.update(row for row in last.unschedulable if ssn.left_out[row])
+        parts = last.parts
+        ssn.records.take_over(parts["records"], ssn.left_out)
+        ssn.job_memory.update(_of(parts["job_memory"], ssn.left_out))
+        ssn.conditions.update(_of(parts["conditions"], ssn.left_out))
+        ssn.unschedulable.update(row for row in parts["unschedulable"] if ssn.left_out[row])
 
     # Each action
 
@@ -229,12 +228,12 @@ class RefusedJobs:
         for group in self._groups:
             if not group.tried:
                 continue
-            outcome = _outcome(ssn, group.first)
-            if outcome is None or ssn.failures.errors:
+            refused = _refused(ssn, group.first)
+            if refused is None or ssn.failures.errors:
                 return False
             if not self._is_check:
-                _restate(ssn, group, outcome)
-            group.outcome = outcome
+                _restate(ssn, group, refused)
+            group.refused = refused
         return True
 
     def hold(self, ssn: Session) -> bool:
@@ -261,37 +260,57 @@ class RefusedJobs:
 
     # After the session
 
-    def keep(self, ssn: Session, decisions: Decisions) -> None:
-        """Remember who was refused, of those about whom nothing is left to write."""
-        if ssn.failures.errors or ssn.records.watched:
+    def keep(self, ssn: Session, asked: Any, decisions: Decisions, *, jobs: bool) -> None:
+        """Remember a cycle that was decided: who was refused, and all of it if it moved nothing.
+
+        Without ``jobs`` none is left out of the next one.
+        """
+        if ssn.records.watched:  # it states more than others
             return
+        if self._compared not in (None, decisions):
+            self.mismatches += 1
+            log.warning("a cycle in which nothing had changed was decided otherwise than before")
+        self._last = None
+        if ssn.failures.errors:
+            return
+        stands = not self._moved(ssn) and not ssn.node_usage
+        self._last = _Last(
+            ssn.snapshot,
+            asked,
+            ssn.now,
+            changes_at(ssn),
+            ssn.snapshot.changes,
+            None if self._has_moved else ssn.snapshot.other_changes,
+            _size(ssn),
+            _limits(ssn),
+            self._regroup(ssn, decisions) if jobs else [],
+            {name: getattr(ssn, name) for name in _PARTS},
+            _copy(decisions) if stands else None,
+        )
+
+    def _moved(self, ssn: Session) -> bool:
+        """Return whether a session wrote anything."""
+        made = ssn.intents.made or ssn.intents.released_claims or ssn.queue_gates.opened
+        return bool(ssn.journal.mark() != self._start or made)
+
+    def _regroup(self, ssn: Session, decisions: Decisions) -> list[_Group]:
+        """Group the jobs that were refused, of those about whom nothing is left to write."""
         groups = {group.key: group for group in self._groups if not group.tried}
         known = {group.first: group for group in self._groups if group.tried}
         for row in [row for row in ssn.records.by_job if not ssn.left_out[row]]:
             key = ssn.equal_jobs.key(row, _tasks(ssn, row))
             if key is None and row in known:  # it took part in some actions only
                 key = known[row].key
-            outcome = None if key is None else _outcome(ssn, row)
-            if outcome is None or _is_reported(ssn, row, decisions):
+            refused = None if key is None else _refused(ssn, row)
+            if refused is None or _is_reported(ssn, row, decisions):
                 continue
-            group = groups.setdefault(key, _Group(key, [], outcome))
-            if group.outcome.is_like(outcome):
+            group = groups.setdefault(key, _Group(key, [], refused))
+            if group.refused.is_like(refused):
                 group.rows += known[row].rows if row in known else [row]
         jobs = ssn.snapshot.jobs
         for group in groups.values():
             group.rows.sort(key=lambda row: (jobs.created[row], jobs.keys[row]))
-        self._last = _Last(
-            ssn.snapshot,
-            _size(ssn),
-            None if self._has_moved else ssn.snapshot.other_changes,
-            changes_at(ssn),
-            _limits(ssn),
-            [*groups.values()],
-            ssn.records,
-            ssn.job_memory,
-            ssn.unschedulable,
-            ssn.conditions,
-        )
+        return [*groups.values()]
 
 
 class _Room:
@@ -305,16 +324,16 @@ class _Room:
 
     def stays(self, group: _Group) -> bool:
         """Return whether the queue, and the nodes, answer the first of equal jobs as before."""
-        ssn, outcome = self._ssn, group.outcome
-        record, queue = outcome.record, int(ssn.snapshot.jobs.queue[group.first])
+        ssn, refused = self._ssn, group.refused
+        record, queue = refused.record, int(ssn.snapshot.jobs.queue[group.first])
         if bool(ssn.policy.overused(queue)) is not (record.why is Why.QUEUE_OVERUSED):
             return False
         if record.why is Why.QUEUE_OVERUSED:
             return True
         tasks = _tasks(ssn, group.first)
         if record.stage is Stage.QUOTA:
-            verdict = ssn.policy.allocatable(queue, Task(ssn.snapshot, tasks[outcome.task]))
-            said = record.why, record.code, outcome.numbers
+            verdict = ssn.policy.allocatable(queue, Task(ssn.snapshot, tasks[refused.task]))
+            said = record.why, record.code, refused.numbers
             return isinstance(verdict, Refusal) and said == (
                 verdict.why,
                 verdict.code,
@@ -322,7 +341,7 @@ class _Room:
             )
         if record.stage is not Stage.NODES:
             return False
-        tried = zip(tasks, outcome.no_fit, outcome.barred, strict=True)
+        tried = zip(tasks, refused.no_fit, refused.barred, strict=True)
         return all(self._has_none(queue, *each) for each in tried if each[1])
 
     def _has_none(
@@ -337,7 +356,7 @@ class _Room:
         if kind not in self._known:
             self._known[kind] = self._reasons(task)
         found = self._known[kind]
-        return found is not None and found[0] == no_fit and _are_alike(found[1], barred)
+        return found is not None and found[0] == no_fit and are_alike(found[1], barred)
 
     def _reasons(self, task: Task) -> tuple[dict[str, int], Mask] | None:
         placing, fit = self._ssn.placing, self._ssn.placing.fit(task)
@@ -358,31 +377,25 @@ def _still_waits(ssn: Session, job: int, group: _Group) -> bool:
 
 
 def _ends_as(ssn: Session, job: int, group: _Group) -> bool:
-    outcome = _outcome(ssn, job)
-    return outcome is not None and outcome.is_like(group.outcome)
+    refused = _refused(ssn, job)
+    return refused is not None and refused.is_like(group.refused)
 
 
-def _restate(ssn: Session, group: _Group, outcome: _Outcome) -> None:
+def _restate(ssn: Session, group: _Group, refused: Refused) -> None:
     """Record for the others of a group how the first was refused, if that was another way."""
-    if outcome.record is group.outcome.record:
+    if refused.record is group.refused.record:
         return
-    records, others, keys = ssn.records, group.rows[1:], ssn.snapshot.tasks.keys
-    says_else = not outcome.sounds_like(group.outcome)
-    for row in others:
-        tasks = _tasks(ssn, row) if outcome.task != NOWHERE or says_else else []
-        named = {} if outcome.task == NOWHERE else {"task": keys[tasks[outcome.task]]}
-        record = records.by_job[row] = replace(
-            outcome.record, numbers={**outcome.record.numbers, **named}
-        )
-        records.stops[row] = {record.stage: record}
+    says_else = not refused.sounds_like(group.refused)
+    for row in group.rows[1:]:
         if says_else:
             ssn.left_out[row] = False
-            ssn.job_memory[row] = JobMemory({*outcome.failed_roles})
-            for task, no_fit, barred in zip(tasks, outcome.no_fit, outcome.barred, strict=True):
-                records.no_fit.pop(task, None)
-                records.barred.pop(task, None)
-                if no_fit is not None:
-                    records.no_fit[task], records.barred[task] = no_fit, barred
+            ssn.job_memory[row] = JobMemory({*refused.failed_roles})
+            ssn.records.forget(row)
+            refused.put(ssn, row, _tasks(ssn, row))
+        else:
+            ssn.records.stops.pop(row, None)
+            tasks = [] if refused.task == NOWHERE else _tasks(ssn, row)
+            refused.put_record(ssn, row, tasks)
 
 
 def _limits(ssn: Session) -> Column:
@@ -437,25 +450,38 @@ def _is_reported(ssn: Session, job: int, decisions: Decisions) -> bool:
     return bool(waiting) and any(tasks[row] in waiting for row in jobs.tasks[job])
 
 
-def _outcome(ssn: Session, job: int) -> _Outcome | None:
+def _refused(ssn: Session, job: int) -> Refused | None:
     """Return how a job was refused; None if in several ways, in part, or not at all."""
-    records = ssn.records
-    record, stops = records.by_job.get(job), records.stops.get(job, {})
-    if record is None or len(stops) != 1 or stops.get(record.stage) is not record:
+    if job not in ssn.records.by_job or not _has_nothing(ssn, job):
         return None
-    if not _has_nothing(ssn, job):
+    rows, keys = _tasks(ssn, job), ssn.snapshot.tasks.keys
+    if not ssn.records.given_up.keys().isdisjoint(rows):  # it drew lots for nodes
         return None
-    rows = _tasks(ssn, job)
-    if not records.given_up.keys().isdisjoint(rows):  # it drew lots for nodes
-        return None
-    keys, named = ssn.snapshot.tasks.keys, record.numbers.get("task")
-    names = [keys[row] for row in rows]
-    memory = ssn.job_memory.get(job)
-    return _Outcome(
-        record,
-        {name: each for name, each in record.numbers.items() if name not in _MOVES},
-        names.index(named) if named in names else NOWHERE,
-        [records.no_fit.get(row) for row in rows],
-        [records.barred.get(row) for row in rows],
-        set() if memory is None else memory.failed_roles,
+    memory = ssn.job_memory.get(job, JobMemory())
+    return Refused.of(ssn.records, job, [keys[row] for row in rows], rows, memory.failed_roles)
+
+
+def _is_unchanged(last: _Last, ssn: Session, asked: Any) -> bool:
+    return (
+        last.snapshot is ssn.snapshot
+        and last.all_changes == ssn.snapshot.changes
+        and last.asked == asked
+        and last.at <= ssn.now < last.until
+        and not ssn.node_usage
     )
+
+
+def _copy(decisions: Decisions) -> Decisions:
+    """Copy decisions, of which those who write them may leave some out."""
+    return Decisions(**{name: copy(value) for name, value in asdict(decisions).items()})
+
+
+def changes_at(ssn: Session) -> float:
+    """Return when time alone may change what plugins decide; at once for those that do not say."""
+    soonest = math.inf
+    for plugin in ssn.plugins:
+        if plugin.simulator is None:
+            return -math.inf
+        at = ssn.hooks.ask_aside(plugin, Plugin.changes_at)(ssn)
+        soonest = min(soonest, math.inf if at is None else float(at))
+    return soonest

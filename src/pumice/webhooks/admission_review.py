@@ -57,7 +57,7 @@ def _answer(
     except RecursionError:
         return Answer(message="exceeded max depth")
     except OverBudgetError:
-        limit = f"the {REVIEW_S:g} s of processor time that a review may take"
+        limit = f"the {REVIEW_S:g} s of CPU time that a review may take"
         return Answer(message=f"the object is too large: checking it takes more than {limit}")
 
 

@@ -158,9 +158,7 @@ def test_later_cycles_are_looked_at(scenario: Any) -> None:
 def test_an_unknown_job_is_refused_in_one_line(scenario: Any) -> None:
     result = run("explain", "urgnt", "-f", scenario)
     assert result.exit_code == 2
-    assert result.output == (
-        "Error: expected a job of this cluster, got 'urgnt' (did you mean 'default/urgent'?)\n"
-    )
+    assert result.output == ("Error: unknown job 'urgnt'; did you mean 'default/urgent'?\n")
 
 
 def test_a_configuration_that_cannot_be_meant_is_refused(scenario: Any, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_missing_and_stale_kinds_are_named(api: Any) -> None:
     kinds = api.objects["CustomResourceDefinition.apiextensions.k8s.io"]
     kinds[:] = [crd(VOLCANO[0], "v9"), *kinds[2:]]
     stale, gone = VOLCANO[0], VOLCANO[1]
-    texts = " ".join(each.text for each in found(api, "custom resources"))
+    texts = " ".join(each.text for each in found(api, "CRDs"))
     assert f"{gone.plural}.{gone.group}" in texts
     assert f"other versions only: {stale.plural}.{stale.group}" in texts
 
@@ -189,7 +189,7 @@ def test_every_permission_of_the_roles_is_asked_for(api: Any, component: Any) ->
     for grant in component.everywhere + component.at_home:
         for call in grant.calls():
             api.refused = {call}
-            bad = found(api, f"rights of volcano-{component.name}")
+            bad = found(api, f"permissions of volcano-{component.name}")
             assert [one.state for one in bad] == ["warning" if grant.unseen else "wrong"], call
             assert f"{call[0]} {call[2]}" in bad[0].text
 
@@ -362,7 +362,7 @@ def test_a_cluster_of_pumice_up_brings_its_processes(api: Any) -> None:
 def test_a_cluster_without_definitions_is_not_one_of_pumice_up(api: Any, error: Any) -> None:
     api.errors["CustomResourceDefinition.apiextensions.k8s.io"] = error
     assert found(api, "processes") == []
-    assert [each.state for each in found(api, "custom resources")] == ["unknown"]
+    assert [each.state for each in found(api, "CRDs")] == ["unknown"]
 
 
 def test_a_server_that_hides_its_version_is_examined(api: Any) -> None:

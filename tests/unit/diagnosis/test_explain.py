@@ -59,7 +59,7 @@ def test_a_misspelt_name_is_answered_with_the_name_of_the_job(world: Any, job: A
     objects[0]["metadata"]["ownerReferences"] = [
         {"kind": "Job", "name": "big", "apiVersion": "batch.volcano.sh/v1alpha1", "uid": "1"}
     ]
-    with pytest.raises(InputError, match=r"did you mean 'default/big'\?\)$"):
+    with pytest.raises(InputError, match=r"did you mean 'default/big'\?$"):
         explain_job(world([*WORLD, *objects]), "bgi")
 
 

@@ -89,7 +89,7 @@ BAD = {
     ),
     "an unknown priority": (
         {"workloads": [{"priority": "top"}]},
-        "expected a priority class that is there, got 'top' (add priorities: {top: 1000})",
+        "unknown priority class 'top'; add priorities: {top: 1000}",
     ),
     "an unknown key": ({"workloads": [{"pod": 3}]}, "did you mean 'pods'?"),
     "an amount": ({"nodes": {"cpu": "many"}}, "nodes.cpu: expected an amount such as 4 or 8Gi"),

@@ -158,7 +158,8 @@ def _load(file: Path) -> dict[str, Any]:
     content = documents[0] if documents else None
     if not isinstance(content, dict):
         found = ABSENT if content is None else content
-        raise InputError(wanted="a kubeconfig", found=found, file=str(file))
+        hint = "pass --kubeconfig FILE, or run 'pumice up'"
+        raise InputError(wanted="a kubeconfig", found=found, file=str(file), hint=hint)
     return content
 
 

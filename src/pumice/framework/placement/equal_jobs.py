@@ -1,20 +1,21 @@
 """Turns in vain: one that moved nothing ends the same way for an equal job while nothing moves.
 
-Such a job is not tried, and what the turn recorded is recorded for it, too.
+Such a job is not tried, and what the turn recorded (``Refused``) is recorded for it, too.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pumice.core.resources import IndexArray, Mask
 from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.job_records import Record
+from pumice.framework.job_records import Record, Records
 from pumice.framework.placement.ahead import has_plain_shape
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
@@ -38,6 +39,9 @@ ASKED_IN_VAIN: Final = (
 
 Not `may_start`: it is asked only where a job has places, so that something moved.
 """
+
+_MOVES: Final = frozenset({"task", "idle"})
+"""Numbers of a record that differ between equal jobs, or with the room that is left."""
 
 
 class EqualJobs:
@@ -146,6 +150,80 @@ def _bytes_of(numbers: NDArray[Any]) -> list[bytes]:
     return found
 
 
+class Refused(NamedTuple):
+    """How a job was refused, in the words of its record; its tasks in the order of their turns."""
+
+    record: Record
+    task: int
+    """The place of the task that the record names; below 0 if it names none."""
+    no_fit: list[dict[str, int] | None]
+    """Why each task found no node; None for those that were not tried."""
+    barred: list[Mask | None]
+    """The nodes that no eviction could open for it."""
+    failed_roles: Collection[int]
+
+    @classmethod
+    def of(
+        cls, records: Records, job: int, names: list[str], tasks: Sequence[int], failed: set[int]
+    ) -> Self | None:
+        """Read the records of a job; None if it was refused in several ways, or not at all."""
+        record, stops = records.by_job.get(job), records.stops.get(job, {})
+        if record is None or len(stops) != 1 or stops.get(record.stage) is not record:
+            return None
+        named = record.numbers.get("task")
+        if named not in (None, *names):
+            return None
+        return cls(
+            record,
+            NOWHERE if named is None else names.index(named),
+            [records.no_fit.get(row) for row in tasks],
+            [records.barred.get(row) for row in tasks],
+            failed,
+        )
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """What was compared, without what differs between equal jobs, or with the room left."""
+        return {name: each for name, each in self.record.numbers.items() if name not in _MOVES}
+
+    def is_like(self, other: "Refused") -> bool:
+        """Return whether a job was refused in the same way."""
+        mine, yours = self.record, other.record
+        return (
+            (mine.stage, mine.why, mine.code) == (yours.stage, yours.why, yours.code)
+            and self.numbers == other.numbers
+            and self.task == other.task
+            and self.sounds_like(other)
+        )
+
+    def sounds_like(self, other: "Refused") -> bool:
+        """Return whether the conditions of its pod group and pods are the same."""
+        return (
+            self.no_fit == other.no_fit
+            and self.failed_roles == other.failed_roles
+            and all(map(are_alike, self.barred, other.barred))
+        )
+
+    def put(self, state: SessionState, job: int, tasks: Sequence[int]) -> None:
+        """Record the same for an equal job."""
+        self.put_record(state, job, tasks)
+        for row, no_fit, barred in zip(tasks, self.no_fit, self.barred, strict=True):
+            if no_fit is not None:
+                state.records.no_fit[row], state.records.barred[row] = no_fit, barred
+
+    def put_record(self, state: SessionState, job: int, tasks: Sequence[int]) -> None:
+        """Record the same for an equal job, but not why its tasks found no node."""
+        names = state.snapshot.tasks.keys
+        named = {} if self.task == NOWHERE else {"task": names[tasks[self.task]]}
+        new = replace(self.record, numbers=self.record.numbers | named)
+        state.records.by_job[job] = state.records.stops.setdefault(job, {})[new.stage] = new
+
+
+def are_alike(left: Mask | None, right: Mask | None) -> bool:
+    """Return whether the same nodes are marked."""
+    return left is right or (left is not None and right is not None and np.array_equal(left, right))
+
+
 class _Turn(NamedTuple):
     """A turn that has begun: its key, and how much had moved and was recorded by then."""
 
@@ -158,25 +236,14 @@ class _Turn(NamedTuple):
     record: Record | None
 
 
-class _Refused(NamedTuple):
-    """A turn that moved nothing: when it was, and what it left in the records."""
-
-    job: int
-    mark: int
-    record: Record | None
-    task: int
-    """The place of the task that the record names; below 0 if it names none."""
-    no_fit: tuple[tuple[int, dict[str, int], Mask | None], ...]
-    """The places of tasks that found no node, why, and the nodes that no eviction could open."""
-
-
 class RefusedTurns:
     """The turns of one action that moved nothing."""
 
     def __init__(self, state: SessionState, equals: EqualJobs) -> None:
         self._state = state
         self._equals = equals
-        self._known: dict[Hashable, _Refused] = {}
+        self._known: dict[Hashable, tuple[int, int, Refused | None]] = {}
+        """The job, the length of the journal, and what the turn left in the records."""
         self._turn: _Turn | None = None
 
     def begin(self, job: int, tasks: Sequence[int], *more: Hashable) -> int:
@@ -190,48 +257,25 @@ class RefusedTurns:
         if key is None:
             return NOWHERE
         key, journal = (key, *more), self._state.journal
-        known = self._known.get(key)
-        if known is None or known.mark != journal.mark():
+        equal, mark, refused = self._known.get(key, (NOWHERE, NOWHERE, None))
+        if mark != journal.mark():
             record = self._state.records.by_job.get(job)
             moves = journal.mark(), len(journal.moved)
             self._turn = _Turn(key, job, tuple(tasks), *moves, record)
             return NOWHERE
-        self._record(known, job, tasks)
-        return known.job
+        if refused is not None:
+            refused.put(self._state, job, tasks)
+        return equal
 
     def end(self) -> None:
         """Remember the turn that has begun, if it moved nothing."""
-        turn, journal = self._turn, self._state.journal
+        turn, journal, records = self._turn, self._state.journal, self._state.records
         if turn is None or (turn.mark, turn.moved) != (journal.mark(), len(journal.moved)):
             return
-        records = self._state.records
-        record, stops = records.by_job.get(turn.job), records.stops.get(turn.job, {})
-        if record is turn.record:
-            self._known[turn.key] = _Refused(turn.job, turn.mark, None, NOWHERE, ())
-            return
-        keys = self._state.snapshot.tasks.keys
-        names = [keys[row] for row in turn.tasks]
-        named = record.numbers.get("task") if record is not None else None
-        if turn.record is not None or len(stops) != 1 or named not in (None, *names):
-            return  # it was refused for several reasons
-        no_fit = tuple(
-            (at, records.no_fit[row], records.barred.get(row))
-            for at, row in enumerate(turn.tasks)
-            if row in records.no_fit
-        )
-        at = NOWHERE if named is None else names.index(named)
-        self._known[turn.key] = _Refused(turn.job, turn.mark, record, at, no_fit)
-
-    def _record(self, known: _Refused, job: int, tasks: Sequence[int]) -> None:
-        """Record for a job what an equal one was refused for."""
-        record, records = known.record, self._state.records
-        if record is None:
-            return
-        numbers = record.numbers
-        if known.task != NOWHERE:
-            numbers = numbers | {"task": self._state.snapshot.tasks.keys[tasks[known.task]]}
-        records.note(job, record.stage, record.why, **numbers)
-        records.by_job[job].code = record.code
-        for at, reasons, barred in known.no_fit:
-            records.no_fit[tasks[at]] = reasons
-            records.barred[tasks[at]] = barred
+        refused = None
+        if records.by_job.get(turn.job) is not turn.record:
+            names = [self._state.snapshot.tasks.keys[row] for row in turn.tasks]
+            refused = Refused.of(records, turn.job, names, turn.tasks, set())
+            if turn.record is not None or refused is None:
+                return  # it was refused for several reasons
+        self._known[turn.key] = turn.job, turn.mark, refused

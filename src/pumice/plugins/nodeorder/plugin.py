@@ -44,8 +44,8 @@ class NodeOrder(Plugin, name="nodeorder"):
     """
 
     simulator = SimulatorAssumptions()
-    least: int = arg("leastrequested.weight", default=1, doc="weight of free cpu and memory")
-    most: int = arg("mostrequested.weight", default=0, doc="weight of used cpu and memory")
+    least: int = arg("leastrequested.weight", default=1, doc="weight of free CPU and memory")
+    most: int = arg("mostrequested.weight", default=0, doc="weight of used CPU and memory")
     node_affinity: int = arg("nodeaffinity.weight", default=2, doc="weight of node affinity")
     pod_affinity: int = arg("podaffinity.weight", default=2, doc="weight of pod affinity")
     balanced: int = arg("balancedresource.weight", default=1, doc="weight of even use")

@@ -58,8 +58,8 @@ class Reservation(Plugin, name="reservation"):
         "reservation.mode",
         default="easy",
         choices=MODES,
-        doc="`strict`: nobody passes the first job without room; `easy`: who does not delay it "
-        "may; `conservative`: every job without room has a start that nobody may delay",
+        doc="`strict`: no job passes the first one without room; `easy`: jobs that do not delay "
+        "it may; `conservative`: every job without room has a start that no other may delay",
     )
     scope: str = arg(
         "reservation.scope",
@@ -110,7 +110,7 @@ class Reservation(Plugin, name="reservation"):
         "reservation.sufficesWithin",
         default=Duration(0.0),
         minimum=0.0,
-        doc="nobody is evicted for a job that is promised a start within this time",
+        doc="no pod is evicted for a job that is promised a start within this time",
     )
     enforce_walltime: bool = arg(
         "reservation.enforceWalltime",
