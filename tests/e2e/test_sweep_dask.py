@@ -76,6 +76,7 @@ def test_the_runs_happen_in_the_worker_processes(cluster: Any) -> None:
     assert os.getpid() not in lengths
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_on_a_worker_is_a_row_and_stops_no_other(cluster: Any) -> None:
     points = grid([], ["bad", "good"], [1, 2])
     rows = gather(sweep_dask(points, simulation(), cluster.scheduler_address))
@@ -84,6 +85,7 @@ def test_a_run_that_fails_on_a_worker_is_a_row_and_stops_no_other(cluster: Any) 
     assert [row.error for row in rows[2:]] == ["", ""]
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_costs_its_own_row_alone(cluster: Any) -> None:
     def deadly(point: Any) -> Any:
         if point.trace == "deadly":

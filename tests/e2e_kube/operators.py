@@ -21,6 +21,7 @@ from tests.e2e_kube.controlplane.build import _go, _say, cache_directory, is_pro
 from tests.e2e_kube.controlplane.plane import ControlPlane, _listens
 from tests.e2e_kube.controlplane.processes import Process, free_ports
 from tests.e2e_kube.kubectl import Kubectl
+from tests.e2e_kube.waiting import until
 
 _START_S: Final = 60
 
@@ -143,7 +144,11 @@ def running(name: str, plane: ControlPlane, kubectl: Kubectl) -> Iterator[Proces
     operator = OPERATORS[name]
     port, webhook = free_ports(2)
     made = [*_objects(operator, webhook, plane)]
-    kubectl.apply(*(one for one in made if one["kind"] == "CustomResourceDefinition"))
+    kinds = [one for one in made if one["kind"] == "CustomResourceDefinition"]
+    kubectl.apply(*kinds)
+    names = [one["metadata"]["name"] for one in kinds]
+    served = lambda: [kubectl.run("get", each).returncode for each in names]  # noqa: E731
+    until("kinds served", served, lambda codes: not any(codes))
     hooks = [one for one in made if one["kind"].endswith("WebhookConfiguration")]
     home = plane.directory / f"operator-{name}"
     _write_certificates(plane, home)
@@ -163,7 +168,9 @@ def running(name: str, plane: ControlPlane, kubectl: Kubectl) -> Iterator[Proces
     finally:
         for one in hooks:
             kubectl("delete", one["kind"], one["metadata"]["name"], "--ignore-not-found")
+        ended, log_end = process.exit_code, process.tail()
         process.stop()
+        assert ended is None, f"{name} ended with {ended}:\n{log_end}"
 
 
 def _objects(operator: Operator, port: int, plane: ControlPlane) -> Iterator[dict[str, Any]]:

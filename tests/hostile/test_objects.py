@@ -8,6 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pumice.api.kinds import BUILT_IN
+from pumice.api.objects import TYPES
+from pumice.api.schema.built_ins import notation_of
 from pumice.apiserver import rest
 from pumice.apiserver.rest import Request
 from pumice.apiserver.served_cluster import ServedCluster
@@ -87,11 +90,50 @@ def test_a_status_of_wrong_types_is_refused(client: Client) -> None:
     client.plane.step()
 
 
-@pytest.mark.parametrize("spec", ["x", 5, [1], {"template": {"spec": "x"}}, {"template": [1]}])
-def test_a_batch_job_of_wrong_types_is_refused(client: Client, spec: Any) -> None:
-    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "bad"}, "spec": spec}
-    path = "/apis/batch/v1/namespaces/default/jobs"
-    assert client.send("POST", path, json.dumps(body).encode())[0] == 400
+_CLAIM = "ResourceClaim resourceclaims default"
+_SLICE = {"driver": "d", "pool": {"name": "p"}}
+
+
+def asking(request: Any) -> Any:
+    """Return what a claim with one request asks for."""
+    return {"devices": {"requests": [request]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        *(("Job jobs default", spec) for spec in ("x", 5, [1], {"template": {"spec": "x"}})),
+        ("NetworkPolicy networkpolicies default", "x"),
+        ("DeviceClass deviceclasses", {"selectors": [{"cel": {"expression": 5}}]}),
+        ("ResourceSlice resourceslices", {**_SLICE, "devices": {"a": 1}}),
+        ("ResourceSlice resourceslices", {**_SLICE, "pool": "x"}),
+        ("ResourceSlice resourceslices", {"driver": "d"}),
+        ("ResourceClaimTemplate resourceclaimtemplates default", {"spec": {"devices": [1]}}),
+        (_CLAIM, "x"),
+        (_CLAIM, asking({"name": 5})),
+        (_CLAIM, asking({"name": "a"})),
+        (_CLAIM, asking({"name": "A b", "exactly": {"deviceClassName": "gpu"}})),
+        (_CLAIM, asking({"name": "a", "exactly": {"count": 1}})),
+        (_CLAIM, asking({"name": "a", "exactly": {"deviceClassName": "gpu", "count": "many"}})),
+        (_CLAIM, asking({"name": "a", "exactly": {"deviceClassName": "gpu", "count": -3}})),
+        (_CLAIM, {"devices": {"constraints": [{"matchAttribute": 3}]}}),
+    ],
+)
+def test_an_object_of_wrong_types_is_refused(client: Client, kind: str, spec: Any) -> None:
+    name, plural, *namespace = kind.split()
+    group = {"Job": "batch", "NetworkPolicy": "networking.k8s.io"}.get(name, "resource.k8s.io")
+    where = "".join(f"namespaces/{each}/" for each in namespace)
+    body = {"apiVersion": f"{group}/v1", "kind": name, "metadata": {"name": "bad"}, "spec": spec}
+    path = f"/apis/{group}/v1/{where}{plural}"
+    code, said = client.send("POST", path, json.dumps(body).encode())
+    assert code in (400, 422), said
+    client.plane.step()
+
+
+def test_the_types_of_all_kinds_that_are_read_are_declared() -> None:
+    read = [kind for kind in BUILT_IN if kind.name in TYPES]
+    assert len(read) == len(TYPES)
+    assert not [kind.name for kind in read if "AnyObject" in notation_of(kind.group, kind.kind)]
 
 
 def test_an_object_of_very_many_parts_is_refused_at_once(client: Client) -> None:

@@ -84,6 +84,7 @@ def test_the_job_stands_as_reported(path: Path) -> None:
         assert stands(world_of(content), content["job"]) in content["truth"]["state"]
 
 
+@pytest.mark.sample(3)
 @situations()
 def test_the_explanation_is_true_and_every_remedy_helps(path: Path, tmp_path: Path) -> None:
     """One test, so that each situation is explained once."""

@@ -61,8 +61,11 @@ ROOT_QUEUE: Final = "root"
 
 
 def kind_of(manifest: Mapping[str, Any]) -> str:
-    """Name the kind of an object with its API group: ``Pod``, ``Job.batch.volcano.sh``."""
-    group, slash, _ = str(manifest["apiVersion"]).partition("/")
+    """Name the kind of an object with its API group: ``Pod``, ``Job.batch.volcano.sh``.
+
+    An object without a version has no group; its readers refuse it.
+    """
+    group, slash, _ = str(manifest.get("apiVersion") or "").partition("/")
     return f"{manifest['kind']}.{group}" if slash else str(manifest["kind"])
 
 

@@ -167,7 +167,7 @@ def _unquoted(error: type[InputError], file: str) -> Iterator[None]:
 def _are_manifests(content: Any) -> bool:
     """Return whether a value is an object of Kubernetes or a list of some."""
     if isinstance(content, list):
-        return all(map(_are_manifests, content))
+        return all(not isinstance(one, list) and _are_manifests(one) for one in content)
     if content is None:
         return True
     if not isinstance(content, dict) or not isinstance(content.get("kind"), str):

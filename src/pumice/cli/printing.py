@@ -4,17 +4,17 @@ Printing is separate from fetching: nothing here reads files or runs a scheduler
 """
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pumice.api.shown_text import has_marks, shown, shown_json
 from pumice.api.wording import span
-from pumice.cli.terminal import echo_lines
+from pumice.cli.terminal import echo, echo_lines
 
 if TYPE_CHECKING:
     from pumice.api.decisions import Decisions, PodGroupState
-
-_PIPE_WIDTH = 1_000_000  # columns when the output is no terminal: lines stay whole
 
 
 class Row(NamedTuple):
@@ -26,37 +26,40 @@ class Row(NamedTuple):
 
 def print_summary(rows: Iterable[Row]) -> None:
     """Print one line for each folder: passed, failed, errors, seconds."""
-    table = _table("folder", passed="right", failed="right", errors="right", time="right")
+    table = _Table("folder", passed="right", failed="right", errors="right", time="right")
     for row in rows:
-        _add(table, *row.cells, style="red" if row.is_bad else "")
-    _print(table)
+        table.add(*row.cells, style="red" if row.is_bad else "")
+    table.print()
 
 
 def print_decisions(cycles: "Sequence[Decisions]") -> None:
     """Print what each cycle decided: pod groups first, then where pods go."""
     for number, decisions in enumerate(cycles, start=1):
         if len(cycles) > 1:
-            _print(f"cycle {number}")
-        groups = _table("pod group", phase="left", why="left")
+            echo(f"cycle {number}")
+        groups = _Table("pod group", phase="left", why="left")
         for name, state in sorted(decisions.pod_groups.items()):
-            _add(groups, name, state.phase, _why(name, state, decisions))
-        _print(groups)
-        placements = _table("pod", decision="left", node="left")
+            groups.add(name, state.phase, _why(name, state, decisions))
+        groups.print()
+        placements = _Table("pod", decision="left", node="left")
         for pod, node in decisions.binds.items():
-            _add(placements, pod, "bound", node)
+            placements.add(pod, "bound", node)
         for pod in decisions.evictions:
-            _add(placements, pod, "evicted", "")
+            placements.add(pod, "evicted", "")
         for pod, node in decisions.pipelined.items():
-            _add(placements, pod, "pipelined", node)
-        _print(placements if placements.row_count else "nothing bound, evicted or pipelined")
+            placements.add(pod, "pipelined", node)
+        if placements:
+            placements.print()
+        else:
+            echo("nothing bound, evicted or pipelined")
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a plain table of texts."""
-    table = _table(columns[0], **dict.fromkeys(columns[1:], "left"))
+    table = _Table(columns[0], **dict.fromkeys(columns[1:], "left"))
     for row in rows:
-        _add(table, *row)
-    _print(table)
+        table.add(*row)
+    table.print()
 
 
 def start_text(
@@ -80,32 +83,68 @@ def _why(name: str, state: "PodGroupState", decisions: "Decisions") -> str:
     return state.conditions[-1].reason if state.conditions else ""
 
 
-def _table(first: str, **columns: Any) -> Any:
-    from rich import box  # loading it takes longer than most commands
-    from rich.table import Table
+class _Table:
+    """Texts in columns; the first is on the left, others where they are asked to be."""
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column(shown(first), overflow="fold")
-    for name, justify in columns.items():
-        table.add_column(shown(name), justify=justify, overflow="fold")
-    return table
+    def __init__(self, first: str, **columns: str) -> None:
+        self._sides = ("left", *columns.values())
+        self._rows = [_Line(tuple(map(shown, (first, *columns))), "bold")]
+
+    def __len__(self) -> int:
+        return len(self._rows) - 1
+
+    def add(self, *cells: str, style: str = "") -> None:
+        """Add a row."""
+        self._rows.append(_Line(tuple(map(shown, cells)), style))
+
+    def print(self) -> None:
+        """Print it, folded if it is wider than the terminal."""
+        columns = zip(*(line.cells for line in self._rows), strict=True)
+        widths = [max(map(_width, column)) for column in columns]
+        total = sum(widths) + len(_GAP) * (len(widths) - 1)
+        if sys.stdout.isatty() and total > get_terminal_size().columns:
+            self._print_folded()
+            return
+        for number, line in enumerate(self._rows):
+            cells = zip(line.cells, widths, self._sides, strict=True)
+            echo(_GAP.join(_padded(*cell) for cell in cells).rstrip(), **_STYLES[line.style])
+            if number == 0:
+                echo("─" * total)
+
+    def _print_folded(self) -> None:
+        from rich import box  # loading it takes longer than most commands
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for name, side in zip(self._rows[0].cells, self._sides, strict=True):
+            table.add_column(name, justify="right" if side == "right" else "left", overflow="fold")
+        for line in self._rows[1:]:
+            table.add_row(*line.cells, style=line.style)
+        Console(highlight=False, markup=False, emoji=False).print(table)
 
 
-def _add(table: Any, *cells: str, style: str = "") -> None:
-    table.add_row(*map(shown, cells), style=style)
+class _Line(NamedTuple):
+    cells: tuple[str, ...]
+    style: str
 
 
-def _print(what: Any) -> None:
-    from rich.console import Console
+_GAP: Final = " " * 3
+_STYLES: Final[dict[str, dict[str, Any]]] = {"": {}, "bold": {"bold": True}, "red": {"fg": "red"}}
 
-    console = Console(highlight=False, markup=False, emoji=False)
-    if console.is_terminal:
-        console.print(what)
-        return
-    console.width = _PIPE_WIDTH
-    with console.capture() as caught:
-        console.print(what)
-    echo_lines("".join(f"{line.rstrip()}\n" for line in caught.get().splitlines()))
+
+def _width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _padded(text: str, width: int, side: str) -> str:
+    space = " " * (width - _width(text))
+    return space + text if side == "right" else text + space
 
 
 def print_data(data: Any, output: str) -> None:

@@ -16,7 +16,13 @@ from pumice.framework.registry import PluginSource, load_plugins
 from pumice.library.arguments import PATHS, check_configuration, check_items, check_kind, check_seed
 from pumice.library.plots import Plots
 from pumice.library.tables import Table, render
-from pumice.library.workloads import Configuration, NodesSource, log_warnings, read_configuration
+from pumice.library.workloads import (
+    Configuration,
+    NodesSource,
+    log,
+    log_warnings,
+    read_configuration,
+)
 from pumice.sim import output, statistics
 from pumice.sim.inputs import SimulationInput, prepare, read_cluster, read_workload
 from pumice.sim.inputs import simulate as run_to_end
@@ -283,6 +289,8 @@ def compare(
     setup = prepare(
         workload, cluster, limit=chosen.limit, speed=chosen.speed, late_pods=chosen.late_pods
     )
+    for note in setup.odd:
+        log.warning("%s: %s", workload.name, note)
     read = {name: read_configuration(one) for name, one in named.items()}
     for name, found in read.items():
         log_warnings(found.conf, name, load_plugins(plugins))
@@ -346,17 +354,19 @@ def repeat(
     nodes: NodesSource = None,
     *,
     seeds: Iterable[int] = range(5),
-    **options: Any,
+    plugins: Sequence[PluginSource] = (),
+    trace_format: str = "",
+    period: float = 1.0,
+    evicted: Evicted = "requeue",
+    limit: int | None = None,
+    speed: float = 1.0,
+    late_pods: bool = False,
+    start: float | str | None = None,
 ) -> Repeats:
     """Compare configurations with several seeds, for intervals around every figure.
 
-    Args:
-        workload: A description of a synthetic workload, drawn with each seed, or a function
-            that returns the workload of a seed.
-        confs: As for :func:`compare`.
-        nodes: As for :func:`compare`.
-        seeds: The seeds.
-        options: Further arguments of :func:`compare`.
+    ``workload`` is a description of a synthetic workload, drawn with each seed, or a function that
+    returns the workload of a seed.  Further arguments are those of :func:`simulate`.
 
     Raises:
         PumiceError: An argument cannot be used.
@@ -370,8 +380,15 @@ def repeat(
                 workload(seed) if callable(workload) else workload,
                 confs,
                 nodes,
+                plugins=plugins,
                 seed=seed,
-                **options,
+                trace_format=trace_format,
+                period=period,
+                evicted=evicted,
+                limit=limit,
+                speed=speed,
+                late_pods=late_pods,
+                start=start,
             )
             for seed in chosen
         }

@@ -109,6 +109,9 @@ def _rows(jobs: Rows) -> Iterable[Mapping[str, Any]]:
     elif isinstance(jobs, PandasFrame):
         rows = jobs.to_dict("records")
     else:
+        if isinstance(jobs, str | Path):
+            wanted = f"{_ROWS} (a file is given to pumice.simulate as it is)"
+            raise InputError(wanted=wanted, found=jobs, field="jobs")
         check_kind("jobs", jobs, Iterable, _ROWS)
         return map(_checked, jobs)
     return [
@@ -135,7 +138,7 @@ class NodeList(list[Node]):
         return f"<{len(self):,} {'node' if len(self) == 1 else 'nodes, each'} with {amounts}>"
 
 
-def nodes(count: int, **amounts: Any) -> NodeList:
+def nodes(count: int, **amounts: str | float) -> NodeList:
     """Make equal nodes, as in ``nodes(8, cpu=32, memory="128Gi", gpu=4)``; 110 pods fit each.
 
     Raises:

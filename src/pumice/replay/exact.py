@@ -92,7 +92,7 @@ class _Player:
         known = moment.settings
         self._conf = moment.conf.text
         cluster = cast("Cluster", self.cluster)
-        return LiveScheduler(
+        live = LiveScheduler(
             cluster,
             _scheduler(self._conf, known),
             names=tuple(known.get("names") or ("volcano",)),
@@ -104,8 +104,9 @@ class _Player:
             may_write=lambda: not self.cluster.cycle.dropped,
             clock=self.cluster.steady,
             process=ProcessMemory(started_at=known.get("startedAt")),
-            arrivals=_RecordedArrivals(self.cluster),
         )
+        live.arrivals = _RecordedArrivals(self.cluster)
+        return live
 
     def decide(self, entry: CycleEntry, moment: Moment) -> Cycle:
         """Run the cycle again."""

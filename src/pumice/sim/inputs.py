@@ -42,6 +42,8 @@ class SimulationInput:
     workload: Workload
     cluster: tuple[KubeObject, ...]
     notes: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    """Those of the notes that are about a probable mistake of the trace."""
 
 
 def recognise(path: Path) -> str:
@@ -160,6 +162,7 @@ def prepare(
     check_arrivals(workload.jobs, file or workload.name)
     objects = list(workload.objects)
     notes = list(workload.notes)
+    odd: list[str] = []
     if cluster is not None:
         names = {(type(thing), thing.metadata.name) for thing in cluster}
         objects = [
@@ -173,9 +176,9 @@ def prepare(
         load = _load(workload, hint)
         made = _made_nodes(workload, hint, load)
         notes.append(_describe_nodes(made, hint, load))
-        notes += outlier_notes(workload.jobs, hint)
+        odd = outlier_notes(workload.jobs, hint)
         objects += made
-    return SimulationInput(workload, tuple(objects), tuple(notes))
+    return SimulationInput(workload, tuple(objects), (*notes, *odd), tuple(odd))
 
 
 def simulate(

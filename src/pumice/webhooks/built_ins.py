@@ -12,6 +12,8 @@ from pumice.api.kinds import (
     CUSTOM_KIND,
     KUBE_POD_GROUP,
     PRIORITY_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
     STORAGE_CLASS,
     Kind,
     Manifest,
@@ -212,6 +214,32 @@ def _one_topology(constraints: Struct, path: Path, _: Any) -> Iterator[FieldErro
         yield FieldError("Too many", (*path, "topology"), OMITTED, "must have at most 1 item")
 
 
+def _one_way(request: Struct, path: Path, _: Any) -> Iterator[FieldError]:
+    ways = ("exactly", "firstAvailable", "deviceClassName")  # the last as v1beta1 writes it
+    given = [name for name in ways if request.get(name)]
+    if len(given) != 1:
+        text = "exactly one of `exactly` or `firstAvailable` is required"
+        yield invalid(path, OMITTED, text) if given else required(path, text)
+
+
+_ASKED: Final = (
+    needed("deviceClassName"),
+    one_of("allocationMode", ("All", "ExactCount"), when="filled"),
+    passes(at_least(0, "must be greater than zero"), "count"),
+)
+_CLAIM: Final = inside(
+    "spec",
+    inside(
+        "devices",
+        items(
+            "requests",
+            needed("name", test=dns_label),
+            _one_way,
+            part("exactly", *_ASKED),
+            items("firstAvailable", needed("name", test=dns_label), *_ASKED),
+        ),
+    ),
+)
 _GANG: Final = (
     inside(
         "schedulingPolicy",
@@ -269,6 +297,11 @@ _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
         inside("spec", needed("podGroupTemplates"), items("podGroupTemplates", *_GANG)),
     ),
     STORAGE_CLASS: (needed("provisioner"),),
+    RESOURCE_CLAIM: (_CLAIM,),
+    RESOURCE_CLAIM_TEMPLATE: (inside("spec", _CLAIM),),
+    "ResourceSlice.resource.k8s.io": (
+        inside("spec", needed("driver"), inside("pool", needed("name"))),
+    ),
     "Job.batch": (_restart_policy,),
     **dict.fromkeys(("Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps"), (_REPLICATED,)),
 }

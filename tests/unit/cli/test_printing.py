@@ -1,6 +1,7 @@
 """JSON that commands print reads as ``json.dumps`` writes it, whatever is in it."""
 
 import json
+import time
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import yaml
 
 from pumice.api.shown_text import shown_json
-from pumice.cli.printing import print_data
+from pumice.cli.printing import print_data, print_rows
 
 PLAIN = [None, True, 1, -5, 2**70, 1.5, 1e300, 0.1 + 0.2, "", "ü\t\\", "<\x7f"]
 
@@ -47,3 +48,23 @@ def test_drawn_data_is_laid_out_by_lines(capsys: pytest.CaptureFixture[str]) -> 
         print_data(data, "json")
         wanted = shown_json(json.dumps(data, indent=1, ensure_ascii=False))
         assert capsys.readouterr().out == f"{wanted}\n"
+
+
+def test_tables_line_up_and_are_folded_only_where_they_do_not_fit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [["漢字", "x" * 50], ["plain", "y"]]
+    print_rows(["queue", "why"], rows)
+    whole = f"queue   why\n{'─' * 58}\n漢字    {'x' * 50}\nplain   y\n"
+    assert capsys.readouterr().out == whole
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    print_rows(["queue", "why"], rows)
+    assert "x" * 33 not in capsys.readouterr().out
+
+
+def test_a_long_table_takes_no_time_to_lay_out(capsys: pytest.CaptureFixture[str]) -> None:
+    started = time.process_time()
+    print_rows(["queue", "a", "b", "c"], [[f"q{row}", "1", "2", "3"] for row in range(20_000)])
+    assert len(capsys.readouterr().out.splitlines()) == 20_002
+    assert time.process_time() - started < 4  # by cells and styles it was twenty

@@ -68,7 +68,7 @@ def test_of_questions_about_a_cluster(
         (lambda w: CALLS.simulate(w, 3), "nodes: expected a file, or the result of pumice.nodes"),
         (lambda w: CALLS.simulate(w, [3]), "nodes: expected a file, or the result of pumice.nodes"),
         (lambda w: CALLS.workload(3), "jobs: expected rows such as .*, got 3"),
-        (lambda w: CALLS.workload("x"), "jobs: expected rows such as .*, got 'x'"),
+        (lambda w: CALLS.workload("x"), "jobs: .* is given to pumice.simulate .*, got 'x'"),
         (lambda w: CALLS.simulate(w, seed=True), "seed: expected a whole number from 0, got True"),
         (lambda w: CALLS.simulate(w, late_pods="x"), "late_pods: expected True or False, got 'x'"),
         (lambda w: CALLS.simulate(w, speed=True), "speed: expected a number above 0, got True"),

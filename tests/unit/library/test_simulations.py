@@ -262,13 +262,14 @@ def test_a_time_that_no_job_has_is_not_a_number_in_data_frames() -> None:
     assert str(found.jobs.to_arrow()["walltime"].type) == "double"
 
 
-def test_a_pod_that_makes_every_node_huge_is_named() -> None:
+def test_a_pod_that_makes_every_node_huge_is_named(caplog: pytest.LogCaptureFixture) -> None:
     rows = [{"arrival": i, "run": 10, "cpu": 1, "memory": "1Gi"} for i in range(200)]
     rows[50] |= {"name": "odd", "memory": "35Ti"}
     found = pumice.simulate(pumice.workload(rows), conf=FIFO)
     notes = found._alone.summary["trace"]["notes"]
     (note,) = [one for one in notes if "default/odd" in one]
     assert note.startswith("each node offers 35840Gi memory because a pod of default/odd asks for")
+    assert caplog.messages == [f"workload: {note}"]
     plain = pumice.simulate(pumice.workload(rows[:50]), conf=FIFO)
     assert not [one for one in plain._alone.summary["trace"]["notes"] if "because" in one]
 

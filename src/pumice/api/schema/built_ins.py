@@ -118,6 +118,15 @@ storage.CSINodeSpec
   drivers []storage.CSINodeDriver
 storage.CSINode kind
   spec storage.CSINodeSpec
+storage.CSIDriverSpec
+  attachRequired *bool, podInfoOnMount *bool, volumeLifecycleModes []string, storageCapacity *bool
+  fsGroupPolicy *string, tokenRequests []any, requiresRepublish *bool, seLinuxMount *bool
+  nodeAllocatableUpdatePeriodSeconds *int64, serviceAccountTokenInSecrets *bool
+storage.CSIDriver kind
+  spec! storage.CSIDriverSpec
+storage.CSIStorageCapacity kind
+  nodeTopology *meta.LabelSelector, storageClassName! string, capacity *Quantity
+  maximumVolumeSize *Quantity
 coordination.LeaseSpec
   holderIdentity *string, leaseDurationSeconds *int32, leaseTransitions *int32
 coordination.Lease kind
@@ -153,6 +162,96 @@ batchv1.JobStatus
   succeeded int32, failed int32, completedIndexes string, failedIndexes *string
 batchv1.Job kind
   spec batchv1.JobSpec, status batchv1.JobStatus
+resource.CELSelector
+  expression! string
+resource.DeviceSelector
+  cel *resource.CELSelector
+resource.OpaqueConfiguration
+  driver! string, parameters! any
+resource.DeviceConfiguration
+  source string, requests []string, opaque *resource.OpaqueConfiguration
+resource.DeviceToleration
+  key string, operator string, value string, effect string, tolerationSeconds *int64
+resource.CapacityRequirements
+  requests v1.ResourceList
+resource.DeviceSubRequest
+  name! string, deviceClassName! string, selectors []resource.DeviceSelector, allocationMode string
+  count int64, adminAccess *bool, tolerations []resource.DeviceToleration
+  capacity *resource.CapacityRequirements
+resource.DeviceRequest like resource.DeviceSubRequest
+  exactly *resource.DeviceSubRequest, firstAvailable []resource.DeviceSubRequest
+resource.DeviceConstraint
+  requests []string, matchAttribute *string, distinctAttribute *string
+resource.DeviceClaim
+  requests []resource.DeviceRequest, constraints []resource.DeviceConstraint
+  config []resource.DeviceConfiguration
+resource.ResourceClaimSpec
+  devices resource.DeviceClaim
+resource.DeviceResult
+  request! string, driver! string, pool! string, device! string, adminAccess *bool
+  tolerations []resource.DeviceToleration, bindingConditions []string
+  bindingFailureConditions []string, shareID *string, consumedCapacity v1.ResourceList
+resource.DeviceAllocation
+  results []resource.DeviceResult, config []resource.DeviceConfiguration
+resource.Allocation
+  devices resource.DeviceAllocation, nodeSelector *v1.NodeSelector, allocationTimestamp *Time
+resource.Consumer
+  apiGroup string, resource! string, name! string, uid! string
+resource.ResourceClaimStatus
+  allocation *resource.Allocation, reservedFor []resource.Consumer, devices []any
+resource.ResourceClaim kind
+  spec! resource.ResourceClaimSpec, status resource.ResourceClaimStatus
+resource.ResourceClaimTemplateSpec
+  metadata meta.ObjectMeta, spec! resource.ResourceClaimSpec
+resource.ResourceClaimTemplate kind
+  spec! resource.ResourceClaimTemplateSpec
+resource.DeviceClassSpec
+  selectors []resource.DeviceSelector, config []resource.DeviceConfiguration
+  extendedResourceName *string
+resource.DeviceClass kind
+  spec! resource.DeviceClassSpec
+resource.DeviceAttribute
+  int *int64, bool *bool, string *string, version *string
+resource.DeviceCapacity
+  value! Quantity, requestPolicy any
+resource.Counter
+  value! Quantity
+resource.CounterSet
+  name! string, counters! {}resource.Counter
+resource.CounterConsumption
+  counterSet! string, counters! {}resource.Counter
+resource.DeviceTaint
+  key! string, value string, effect! string, timeAdded *Time
+resource.BasicDevice
+  attributes {}resource.DeviceAttribute, capacity {}resource.DeviceCapacity
+  consumesCounters []resource.CounterConsumption, nodeName *string, nodeSelector *v1.NodeSelector
+  allNodes *bool, taints []resource.DeviceTaint, bindsToNode *bool, bindingConditions []string
+  bindingFailureConditions []string, allowMultipleAllocations *bool
+resource.Device like resource.BasicDevice
+  name! string, basic any
+resource.ResourcePool
+  name! string, generation! int64, resourceSliceCount! int64
+resource.ResourceSliceSpec
+  driver! string, pool! resource.ResourcePool, nodeName *string, nodeSelector *v1.NodeSelector
+  allNodes *bool, devices []resource.Device, perDeviceNodeSelection *bool
+  sharedCounters []resource.CounterSet
+resource.ResourceSlice kind
+  spec! resource.ResourceSliceSpec
+networking.IPBlock
+  cidr! string, except []string
+networking.NetworkPolicyPeer
+  podSelector *meta.LabelSelector, namespaceSelector *meta.LabelSelector
+  ipBlock *networking.IPBlock
+networking.NetworkPolicyPort
+  protocol *string, port *IntOrString, endPort *int32
+networking.NetworkPolicyRule
+  ports []networking.NetworkPolicyPort, from []networking.NetworkPolicyPeer
+  to []networking.NetworkPolicyPeer
+networking.NetworkPolicySpec
+  podSelector meta.LabelSelector, ingress []networking.NetworkPolicyRule
+  egress []networking.NetworkPolicyRule, policyTypes []string
+networking.NetworkPolicy kind
+  spec networking.NetworkPolicySpec
 apiextensions.Names
   plural! string, singular string, shortNames []string, kind! string, listKind string
   categories []string
@@ -191,6 +290,8 @@ _PACKAGES: Final = {
     "scheduling.k8s.io": "priority",
     "storage.k8s.io": "storage",
     "coordination.k8s.io": "coordination",
+    "resource.k8s.io": "resource",
+    "networking.k8s.io": "networking",
     "apiextensions.k8s.io": "apiextensions",
 }
 

@@ -116,7 +116,6 @@ class LiveScheduler:
         look_s: float = 1.0,
         process: ProcessMemory | None = None,
         wake: Callable[[], None] | None = None,
-        arrivals: Arrivals | None = None,
     ) -> None:
         """Make one.
 
@@ -136,8 +135,7 @@ class LiveScheduler:
         self._assume = assume
         self._may_write = may_write
         self._clock = clock or cluster.now
-        patience_s = PATIENCE_S if wake is not None else 0.0
-        self._arrivals = arrivals or Arrivals(self._clock, patience_s)
+        self.arrivals = Arrivals(self._clock, PATIENCE_S if wake is not None else 0.0)
         self._results: list[WriteResult] = []  # those that came between cycles
         self._undone = 0
         self.informer = self._new_informer()
@@ -184,7 +182,7 @@ class LiveScheduler:
         self.stale = False
         undone, self._undone = self._undone, self.recovery.undone
         news = self.informer.take_news()
-        return self._arrivals.may_start(news, self.informer.snapshot) or undone != self._undone
+        return self.arrivals.may_start(news, self.informer.snapshot) or undone != self._undone
 
     def cycle(self, observer: Observer | None = None) -> Cycle:
         """Apply changes, decide, and write the decisions."""
@@ -193,7 +191,7 @@ class LiveScheduler:
         self.stale = True
         writes = self.catch_up()
         writes.results[:0], self._results = self._results, []
-        self._arrivals.may_start(self.informer.take_news(), self.informer.snapshot)
+        self.arrivals.may_start(self.informer.take_news(), self.informer.snapshot)
         self._config_maps.show(self.scheduler.config_maps, self.informer.snapshot)
         now = self._cluster.now()
         usage = self._usage(now) if self._usage is not None else None
@@ -210,7 +208,7 @@ class LiveScheduler:
         )
         dropped, withheld = not self._may_write(), NOTHING
         if not dropped:
-            withheld = self._arrivals.withheld(decisions)
+            withheld = self.arrivals.withheld(decisions)
             writes.results += self._write(decisions, withheld).results
         self.stale = False
         return Cycle(now, decisions, writes, dropped, usage, withheld)
@@ -234,7 +232,7 @@ class LiveScheduler:
     @property
     def next_due(self) -> float | None:
         """When something is due by the clock alone; None: nothing is."""
-        due = (self.volumes.next_deadline, self.recovery.next_release, self._arrivals.next_due)
+        due = (self.volumes.next_deadline, self.recovery.next_release, self.arrivals.next_due)
         return min((at for at in due if at is not None), default=None)
 
     def _start_over(self) -> None:
