@@ -91,6 +91,32 @@ POLICIES = [
     PolicyLine("numa-aware, 1,000 nodes", "numa-1000n-400p-g20-r0", 0.5),
     PolicyLine("numa-aware, idle cycle", "numa-idle-1000n-0p-g1-r10000", 1.0, per_pod=False),
     PolicyLine("network topology, 1,157 HyperNodes", "network-16000n-640p-g20-r0", 0.3),
+    PolicyLine("elastic jobs, minAvailable 1 of 100", "elastic-1000n-10000p-g100-r0", 0.03),
+    PolicyLine("soft spread, 1,000 nodes", "soft-spread-1000n-1000p-g20-r0", 0.08),
+    PolicyLine("soft spread, 10,000 nodes", "soft-spread-10000n-1000p-g20-r0", 0.1),
+    PolicyLine("every pod of a gang distinct, 1,000 nodes", "distinct-1000n-1000p-g20-r0", 0.2),
+    PolicyLine("every pod of a gang distinct, 10,000 nodes", "distinct-10000n-1000p-g20-r0", 0.2),
+    PolicyLine(
+        "required affinity and anti-affinity, gangs of 1", "hard-affinity-1000n-400p-g1-r0", 0.1
+    ),
+    PolicyLine(
+        "gangs of 64 larger than a rack, 5,000 HyperNodes", "racks-17500n-640p-g64-r0", 0.06
+    ),
+    PolicyLine("preempt, gangs of 1", "preempt-1000n-100p-g1-r0", 0.3),
+    PolicyLine("reclaim, gangs of 1", "reclaim-1000n-100p-g1-r0", 0.3),
+    PolicyLine("reclaim among 2,000 queues", "reclaim-queues-1000n-100p-g10-r0", 0.5),
+    PolicyLine("usage, 1,000 nodes", "usage-1000n-1000p-g20-r0", 0.06),
+    PolicyLine(
+        "a plugin of a user that ranks nodes, gangs of 1", "user-rank-1000n-1000p-g1-r0", 0.1
+    ),
+    PolicyLine(
+        "a plugin of a user that follows placements, gangs of 1",
+        "user-place-1000n-1000p-g1-r0",
+        0.1,
+    ),
+    PolicyLine(
+        "a plugin of a user that judges queues, gangs of 1", "user-overused-1000n-1000p-g1-r0", 0.1
+    ),
     PolicyLine("extender, 1,000 nodes, its own time aside", "extender-1000n-40p-g20-r0", None),
 ]
 TABLED: list[Line | PolicyLine] = [*LINES, *POLICIES]

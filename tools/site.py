@@ -15,7 +15,7 @@ SECTIONS: Final = {
         *("install", "migrating", "operating", "upgrade", "runbook"),
         *("admission", "lint", "resource-claims", "live", "reliability", "threat-model"),
     ],
-    "Ask": ["explain", "whatif", "dashboard", "record"],
+    "Why and what if": ["explain", "whatif", "dashboard", "record"],
     "Research": ["library", "sim", "sweeps"],
     "Extend": ["writing-plugins", "hooks", "architecture", "style", "releasing"],
     "Reference": [
@@ -38,7 +38,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     docs = Path(config.docs_dir)
     placed = {name for names in SECTIONS.values() for name in names}
     others = sorted({path.stem for path in docs.glob("*.md")} - placed)
-    nav: list[Any] = ["index.md"]
+    nav: list[Any] = [{"What it is": "index.md"}]
     for title, names in SECTIONS.items():
         more = others if title == "Reference" else []
         pages = [f"{name}.md" for name in (*names, *more) if (docs / f"{name}.md").exists()]
@@ -54,7 +54,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Make the first page from the README."""
     text = (ROOT / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
     text = re.sub(r"\[docs/([a-z0-9-]+)\.md\]", r"[\1]", text)
-    text = re.sub(r"\]\((?=[A-Z_]+\.md\))", "](../", text)  # beside the README, not a page
+    beside = r"\]\((?=[A-Z_]+\.md\)|LICENSE\)|examples/)"
+    text = re.sub(beside, "](../", text)  # in the repository, not a page
     files.append(File.generated(config, "index.md", content=text))
     return files
 

@@ -20,9 +20,9 @@ def reclaim(ssn: Session) -> None:
     reclamation = Reclamation(ssn)
     heaps = {queue: ssn.ordering.job_heap(rows, live=True) for queue, rows in starving.items()}
     queues = ssn.ordering.queue_heap(ssn.queues_with_jobs(starving), live=True)
-    while len(queues):
+    while heaps and len(queues):  # those that come after the last starving one change nothing
         queue = queues.pop()
-        jobs = heaps.get(queue)
+        jobs = heaps.pop(queue, None)
         if jobs is None or ssn.policy.overused(queue):
             continue
         while len(jobs):

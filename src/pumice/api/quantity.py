@@ -163,6 +163,7 @@ def check_amounts(amounts: Mapping[str, Quantity] | None, field: str) -> None:
             ) from None
 
 
+@lru_cache(4096)  # thousands of queues hold few distinct amounts
 def format_quantity(resource: str, number: float) -> str:
     """Print an amount as Kubernetes does: cpu from thousandths, bytes in Ki…Ei, others as counts.
 

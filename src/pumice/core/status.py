@@ -30,6 +30,8 @@ PENDING: Final = int(Status.PENDING)
 """To compare columns with: a member of an enumeration costs NumPy 10 µs more than a number."""
 ALLOCATED_CLASS = frozenset({Status.ALLOCATED, Status.BINDING, Status.BOUND, Status.RUNNING})
 """Statuses that firmly hold their node's resources."""
+HOLDING: Final = [*map(int, ALLOCATED_CLASS)]
+"""The same, to index counts with."""
 
 BOOKED_CLASS = ALLOCATED_CLASS | {Status.PIPELINED}
 """Statuses that count against a job, queue or namespace while a session decides."""

@@ -14,13 +14,12 @@ from pumice.api.cycle_facts import CycleFacts, EvictedPod, FilledNode, LosingQue
 from pumice.api.decisions import Decisions
 from pumice.api.quantity import amount_text, base_units
 from pumice.core.resources import PODS, STEP, Column
-from pumice.core.status import ALLOCATED_CLASS
+from pumice.core.status import HOLDING
 from pumice.core.tables import NOWHERE
 from pumice.framework.roles import READY, count_roles, meets_minima, minima
 from pumice.framework.session import Session
 from pumice.scheduler import Observer
 
-_HOLDING: Final = [int(each) for each in ALLOCATED_CLASS]
 _READY: Final = [int(each) for each in READY]
 _WHOLE: Final = 1000.0
 """One device, as amounts of devices are counted."""
@@ -61,7 +60,7 @@ class FactsObserver(Observer):
 
     def _gang(self, ssn: Session, row: int) -> TouchedGang:
         job, counts = ssn.job(row), ssn.snapshot.jobs.counts[:, row]
-        holding, ready = int(counts[_HOLDING].sum()), int(counts[_READY].sum())
+        holding, ready = int(counts[HOLDING].sum()), int(counts[_READY].sum())
         has_roles = meets_minima(count_roles(job, READY), minima(job))
         return TouchedGang(
             job=ssn.snapshot.jobs.keys[row],

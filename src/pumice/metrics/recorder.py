@@ -4,7 +4,6 @@ One object a process, with a registry of its own.  Safe to call from several thr
 """
 
 from bisect import bisect_left
-from collections import Counter as Totals
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -88,9 +87,8 @@ class _Histogram(Histogram):
 
     def observe_all(self, amounts: Sequence[float]) -> None:
         """Observe amounts; each counts in the first bucket that holds it."""
-        places = Totals(bisect_left(self._upper_bounds, amount) for amount in amounts)
-        for place, count in places.items():
-            self._buckets[place].inc(count)
+        for amount in amounts:
+            self._buckets[bisect_left(self._upper_bounds, amount)].inc(1)
         self._sum.inc(sum(amounts))
 
 

@@ -181,15 +181,16 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
             return None
         fit = self._books.could_hold(self._waiting(part), "allocate")
         eligible = (self._tree.tiers <= part.limit) & fit
-        marked, alone = eligible.tolist(), self._tree.alone
-        return [
-            self._by_tier(each, eligible[each.index : each.end])
-            if each.children
-            else alone[each.index]
-            if marked[each.index]
-            else []
-            for each in some
-        ]
+        alone, before = self._tree.alone, [0, *np.cumsum(eligible).tolist()]
+        found: list[list[list[Domain]]] = []
+        for each in some:
+            n = before[each.end] - before[each.index]
+            if n == 1 and eligible[each.index]:
+                found.append(alone[each.index])
+            else:
+                below = slice(each.index, each.end)
+                found.append(self._by_tier(each, eligible[below]) if n else [])
+        return found
 
     def _waiting(self, part: SubGroup) -> Column:
         """Return the pending requests of a sub-group; the same until something moves."""
@@ -237,14 +238,13 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
 
     def _placed(self, part: SubGroup) -> NDArray[np.intp]:
         """List the nodes of a sub-group's tasks, of finished ones too."""
-        tasks = self._tasks
-        nodes = [
-            int(tasks.node[row])
-            if tasks.node[row] != NOWHERE
-            else self._row_of.get(tasks.pods[row].spec.node_name, NOWHERE)
-            for row in part.rows.tolist()
-        ]
-        return np.array([node for node in nodes if node != NOWHERE], dtype=np.intp)
+        tasks, nodes = self._tasks, self._tasks.node[part.rows].astype(np.intp)
+        for at in np.flatnonzero(
+            (nodes == NOWHERE) & (tasks.status[part.rows] != PENDING)
+        ).tolist():
+            name = tasks.pods[part.rows[at]].spec.node_name
+            nodes[at] = self._row_of.get(name, NOWHERE)
+        return nodes[nodes != NOWHERE]
 
     # Scores of nodes
 
@@ -304,9 +304,10 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
             tree = self._tree
             span = tree.max_tier - tree.min_tier
             known = np.zeros(len(tree.domains) + 1)
-            for home in np.unique(tree.homes[tree.homes >= 0]).tolist():
-                joined = near.common(tree.domains[home])
-                known[home] = (tree.max_tier - joined.tier) / span if span else 1.0
+            for domain in reversed([*near.lineage()]):  # those below it are joined by it
+                known[domain.index : domain.end] = (
+                    (tree.max_tier - domain.tier) / span if span else 1.0
+                )
             if near.tier == tree.min_tier:
                 known[near.index] = 1.0
             self._near_scores[near.index] = known

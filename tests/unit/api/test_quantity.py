@@ -173,7 +173,7 @@ def test_an_amount_in_a_sentence_has_no_needless_digits(
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_what_is_not_finite_is_not_printed(number: str) -> None:
     with pytest.raises(QuantityError):
-        format_quantity("cpu", number)  # type: ignore[arg-type]
+        format_quantity("cpu", number)
 
 
 @given(st.integers(0, MAX_VALUE))

@@ -10,7 +10,7 @@ from pumice.api.annotations import USER
 from pumice.api.kinds import CONFIG_MAP
 from pumice.api.meta import ConfigMap
 from pumice.core.resources import Column, IndexArray, dominant_share, sum_by
-from pumice.core.status import ALLOCATED_CLASS
+from pumice.core.status import HOLDING
 from pumice.core.tables import NOWHERE
 from pumice.errors import InputError
 from pumice.framework.arguments import Duration, Fault, arg, arg_pattern
@@ -26,7 +26,6 @@ _KEY: Final = "state"
 """Of the data of the ConfigMap."""
 _LONGEST_NAME: Final = 128
 """A user of a longer name counts under its beginning: annotations may be of any length."""
-_HOLDING: Final = [int(status) for status in ALLOCATED_CLASS]
 
 
 @dataclass(kw_only=True)
@@ -180,7 +179,7 @@ class FairShare(Plugin, name="fairshare"):
         tasks, ledger = self._ssn.snapshot.tasks, self._ledger
         jobs = np.full(self._ssn.snapshot.jobs.n, NOWHERE)
         jobs[self._rows] = np.arange(len(self._rows))
-        holds = np.isin(tasks.status, _HOLDING) & (tasks.job != NOWHERE) & ~np.isnan(tasks.started)
+        holds = np.isin(tasks.status, HOLDING) & (tasks.job != NOWHERE) & ~np.isnan(tasks.started)
         rows = np.flatnonzero(holds)
         rows = rows[jobs[tasks.job[rows]] != NOWHERE]
         held_s = np.maximum(0.0, ledger.at - np.maximum(tasks.started[rows], since))

@@ -12,7 +12,7 @@ import numpy as np
 from pumice.api.codes import Cause
 from pumice.api.duration import parse_duration
 from pumice.core.resources import Column, Mask
-from pumice.core.status import ALLOCATED_CLASS, PENDING, Status
+from pumice.core.status import HOLDING, PENDING, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
 from pumice.errors import InputError
@@ -29,7 +29,6 @@ from pumice.plugins.reservation.run_history import HISTORY, RunHistory, kind_of
 MODES: Final = ("strict", "easy", "conservative")
 SCOPES: Final = ("cluster", "queue", "subtree")
 NEVER: Final = "never"
-_HOLDING: Final = [int(status) for status in ALLOCATED_CLASS]
 _LAST: Final = 2.0**62
 """The rank of a queue without jobs; keys must be finite."""
 _DEPTHS: Final = {"strict": 1, "easy": 1, "conservative": sys.maxsize}
@@ -415,7 +414,7 @@ class Reservation(Plugin, name="reservation"):
             return True
         for key, (end, count) in self._memory.get("ends", {}).items():
             row = jobs.row_of.get(key)
-            if end > ssn.future.now and (row is None or jobs.counts[_HOLDING, row].sum() < count):
+            if end > ssn.future.now and (row is None or jobs.counts[HOLDING, row].sum() < count):
                 return True
         return False
 
@@ -457,6 +456,6 @@ def _waiting(ssn: PluginSession) -> Mask:
 def _lacking(ssn: PluginSession) -> Mask:
     """Mark the jobs that have fewer tasks on nodes at this moment than they need (n,)."""
     jobs = ssn.snapshot.jobs
-    ready = jobs.counts[[*_HOLDING, int(Status.SUCCEEDED)]].sum(axis=0)
+    ready = jobs.counts[[*HOLDING, int(Status.SUCCEEDED)]].sum(axis=0)
     lacks: Mask = ready < np.maximum(jobs.min_member, 1)
     return lacks

@@ -10,11 +10,10 @@ from pumice.api.annotations import USER
 from pumice.api.kinds import CONFIG_MAP
 from pumice.api.meta import ConfigMap
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import ALLOCATED_CLASS, Status
+from pumice.core.status import HOLDING, Status
 from pumice.core.tables import NOWHERE
 from pumice.framework.plugin_session import PluginSession
 
-_HOLDING: Final = [*map(int, ALLOCATED_CLASS)]
 _OPEN: Final = [int(Status.PENDING), int(Status.FAILED), int(Status.RELEASING)]
 _UID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _DIGITS: Final = re.compile(r"[0-9]+")
@@ -86,7 +85,7 @@ class RunHistory(msgspec.Struct):
     def observe(self, ssn: PluginSession, quantile: float) -> None:
         """Note which jobs run, and add those that have ended."""
         jobs, tasks = ssn.snapshot.jobs, ssn.snapshot.tasks
-        holds = jobs.counts[_HOLDING].sum(axis=0) > 0
+        holds = jobs.counts[HOLDING].sum(axis=0) > 0
         for key, (kind, begun) in list(self.running.items()):
             row = jobs.row_of.get(key)
             if row is not None and holds[row]:
