@@ -133,7 +133,7 @@ class _Entrance:
 
     @contextmanager
     def arriving(self, request: web.Request) -> Iterator[None]:
-        """Let the connection of a request make room for others while its body arrives."""
+        """Count a connection as one without a request while the body arrives."""
         self._asked.discard(request.protocol)
         try:
             yield
