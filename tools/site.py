@@ -30,6 +30,8 @@ FOLDERS: Final = {
     "Actions": "actions",
     "Decisions": "decisions",
 }
+_FENCE: Final = re.compile(r"^(```+\w+) [\w ]+$", re.MULTILINE)
+"""A fence with words for the tests behind its language, such as `text output`."""
 _LINK: Final = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<target>\.\./[^)]*)\)")
 
 
@@ -61,7 +63,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Write links to files outside the pages as their paths."""
+    """Write links to files outside the pages as their paths; fences keep their language alone."""
     here = Path(page.file.src_uri).parent
 
     def inside(match: re.Match[str]) -> str:
@@ -71,4 +73,4 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             parts = parts[:-1] if part == ".." else [*parts, part]
         return match[0] if parts[0] == "docs" else f"`{'/'.join(parts)}`"
 
-    return _LINK.sub(inside, markdown)
+    return _LINK.sub(inside, _FENCE.sub(r"\1", markdown))

@@ -204,6 +204,8 @@ class Scheduler:
                         snapshot, now, node_usage, process=process, placing=placing, plugged=opened
                     )
                     watching.opened(session)
+                    if only_changes and not statuses:
+                        session.know_refused()
                     decisions = None if standing is None else standing.repeat(session, asked)
                     if decisions is not None or self._act(session, watching, idle, refused):
                         break

@@ -1,6 +1,7 @@
 """The notebooks of the examples run from top to bottom, and what they claim holds."""
 
 from pathlib import Path
+from shutil import copytree, ignore_patterns
 
 import nbformat
 import pytest
@@ -19,5 +20,6 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("PUMICE_TRACE", raising=False)
     monkeypatch.setenv("MPLBACKEND", "agg")
     notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
+    copytree(path.parent, tmp_path, dirs_exist_ok=True, ignore=ignore_patterns("*.ipynb"))
     where = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=240, kernel_name="python3", resources=where).execute()

@@ -138,12 +138,12 @@ def _evictions_for_nobody() -> AbstractContextManager[Any]:
     """Evict a pod now and then, for no reason."""
     write = LiveScheduler._write
 
-    def write_more(self: LiveScheduler, decisions: Decisions) -> WriteResults:
+    def write_more(self: LiveScheduler, decisions: Decisions, *words: Any) -> WriteResults:
         tasks = self.informer.snapshot.tasks
         running = [key for key, row in sorted(tasks.row_of.items()) if tasks.node[row] >= 0]
         if running and int(self._cluster.now()) % 15 == 0:
             decisions.evictions.append(running[0])
-        return write(self, decisions)
+        return write(self, decisions, *words)
 
     return patch.object(LiveScheduler, "_write", write_more)
 

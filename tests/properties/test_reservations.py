@@ -14,7 +14,7 @@ from pumice.api.meta import KubeObject
 from pumice.api.objects import PodSpec, from_manifest
 from pumice.api.pods import Toleration
 from pumice.framework.future.demands import Demands
-from pumice.framework.session import PROMISES
+from pumice.framework.session import PROMISES, Session
 from pumice.framework.session_state import ProcessMemory
 from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine
@@ -126,6 +126,19 @@ def test_counting_and_playing_decide_alike(
     found = simulated(rows, pumice.nodes(PROCESSORS, cpu=1, memory="4Gi"), conf(mode))
     Machine(PROCESSORS, mode).play(jobs)
     assert found == {job.name: job.start for job in jobs}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_jobs_without_a_turn_start_as_they_would(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where few jobs are promised a start, and runs outlive their bounds."""
+    rows = rows_of(drawn(7, 40, loose=-3), queues=2)
+    policy = conf(mode).replace("depth: 100000", "depth: 3").replace("depth: 1}", "depth: 2}")
+    nodes = pumice.nodes(PROCESSORS, cpu=1)
+    found = simulated(rows, nodes, policy)
+    monkeypatch.setattr(Session, "refused_ahead", lambda *_: [])
+    assert found == simulated(rows, nodes, policy)
 
 
 # Never later than promised

@@ -19,7 +19,9 @@ from pumice.framework.topology.search import DomainSearch, Worksheet
 
 def allocate(ssn: Session) -> None:
     """Take the best queue, its best job, place one round, and continue until nothing is left."""
+    considered = ssn.considered
     Allocation(ssn).run()
+    ssn.considered = considered
 
 
 class Allocation:
@@ -50,12 +52,10 @@ class Allocation:
         if "enqueue" not in ssn.actions:
             for job in ssn.pending_jobs():
                 ssn.set_phase(job, "Inqueue")
-        for job in ssn.waiting_jobs():
-            problem = ssn.policy.job_valid(job)
-            if problem:
-                ssn.records.note(job, Stage.VALIDATE, Why.NOT_VALID, problem=problem)
-                continue
-            rows = ssn.tasks_to_allocate(job)
+        waiting = [job for job in ssn.waiting_jobs() if self._is_valid(job)]
+        refused = {*ssn.refused_ahead(waiting)}
+        for job in waiting:
+            rows = [] if job in refused else ssn.tasks_to_allocate(job)
             if rows:
                 found[job] = rows
         ssn.ordering.sort_ahead([rows for rows in found.values() if len(rows) > 1])
@@ -66,6 +66,15 @@ class Allocation:
             if ssn.topology.needs_search(job):
                 self._sheets[job] = self._search.worksheet(job)
         return {queue: ssn.ordering.job_heap(rows) for queue, rows in by_queue.items()}
+
+    def _is_valid(self, job: int) -> bool:
+        known = self._ssn.known_refused
+        if known is not None and known[job]:
+            return True
+        problem = self._ssn.policy.job_valid(job)
+        if problem:
+            self._ssn.records.note(job, Stage.VALIDATE, Why.NOT_VALID, problem=problem)
+        return not problem
 
     def run(self) -> None:
         """Work through the queues."""

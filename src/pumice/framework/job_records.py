@@ -85,10 +85,10 @@ class Records:
         """Take the records of marked jobs (n,) from those of the last session, which are over."""
         jobs = self._snapshot.tasks.job
         of_marked = {row for row in (*last.no_fit, *last.barred) if marked[jobs[row]]}
-        self.by_job = {row: each for row, each in last.by_job.items() if marked[row]}
-        self.stops = {row: each for row, each in last.stops.items() if marked[row]}
-        self.no_fit = {row: each for row, each in last.no_fit.items() if row in of_marked}
-        self.barred = {row: each for row, each in last.barred.items() if row in of_marked}
+        self.by_job |= {row: each for row, each in last.by_job.items() if marked[row]}
+        self.stops |= {row: each for row, each in last.stops.items() if marked[row]}
+        self.no_fit |= {row: each for row, each in last.no_fit.items() if row in of_marked}
+        self.barred |= {row: each for row, each in last.barred.items() if row in of_marked}
 
     def forget(self, job: int) -> None:
         """Remove the records of a job that is to be tried again."""

@@ -138,6 +138,13 @@ class PluginDeclarations:
         Called by forecasts after time passed without cycles.
         """
 
+    def refused_ahead(self, jobs: list[int], known: Mask) -> list[int]:
+        """Return those of the known jobs (n,) among some (rows) that need no turn in `allocate`.
+
+        It is sure that they do not start.  Asked of the only plugin with a say in turns.
+        """
+        return []
+
     def vary_by(self, task: Task) -> Hashable:
         """Return what the answers of this plugin's node hooks depend on besides the shape."""
         return None

@@ -12,10 +12,10 @@ import numpy as np
 from pumice.api.decisions import ClaimChoice
 from pumice.api.devices import ClaimReservation
 from pumice.core.journal import Journal
-from pumice.core.resources import CPU, MEMORY, Column, Mask
+from pumice.core.resources import CPU, MEMORY, Column, IndexArray, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
-from pumice.framework.future.promises import Demand, Promise, Promises
+from pumice.framework.future.promises import Demand, Profile, Promise
 from pumice.framework.queue_limits.reservations import QueueGates
 from pumice.framework.topology.domains import Topology
 
@@ -33,8 +33,14 @@ class FutureView(Protocol):
     def demand(self, job: int) -> Demand:
         """Return the least that a job takes to start."""
 
-    def delays(self, job: int, others: Promises) -> Promise | None:
-        """Return a promise that a job would delay, by counting alone; None if that is not sure."""
+    def profile(self, demand: Demand, promises: Sequence[Promise]) -> Profile | None:
+        """Return the room for such pods beside promises; None if counting is not enough."""
+
+    def without_room(self, jobs: Iterable[int]) -> set[int]:
+        """Return those of some jobs that surely find too little room now, and while pods stay."""
+
+    def seconds(self, jobs: IndexArray) -> list[float]:
+        """Return how long jobs (rows) run at most."""
 
     def longest(self, job: int) -> float:
         """Return how long a job (row) runs at most."""

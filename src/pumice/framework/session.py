@@ -28,6 +28,7 @@ from pumice.framework.queue_limits.reservations import QueueGates
 from pumice.framework.session_state import SessionState, StandingWarnings
 from pumice.framework.statement import Statement
 
+_ABOUT_TURNS: Final = (Plugin.may_try, Plugin.may_start, Plugin.on_blocked)
 _FUTURE: Final = "pumice.framework.future.future"
 _PROMISE_CHANGES: Final = "pumice.framework.future.promise_changes"
 PROMISES: Final = "reservation"
@@ -149,6 +150,23 @@ class Session(SessionState):
         if PROMISES not in self.memory:
             return {}
         found: dict[str, PromiseChange] = import_module(_PROMISE_CHANGES).promise_changes(self)
+        return found
+
+    def refused_ahead(self, jobs: list[int]) -> list[int]:
+        """Leave out those of some jobs of which a plugin is sure that they do not start."""
+        bound = (pair for hook in _ABOUT_TURNS for pair in self.hooks.bound(hook))
+        judges = {plugin.name: plugin for plugin, _ in bound}
+        if self.known_refused is None or len(judges) != 1 or not jobs:
+            return []
+        known, queues = self.known_refused.copy(), self.snapshot.jobs.queue
+        for queue in {*queues[jobs].tolist()}:
+            if self.policy.overused(queue):  # its jobs wait for that, not for nodes
+                known[queues == queue] = False
+        (judge,) = judges.values()
+        found: list[int] = self.hooks.ask_aside(judge, Plugin.refused_ahead)(jobs, known) or []
+        self.left_out[found] = True
+        if found:
+            self.considered = ~self.left_out
         return found
 
     def statement(self) -> Statement:

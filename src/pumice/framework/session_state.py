@@ -184,6 +184,8 @@ class SessionState:
         """The jobs that actions take (n,), where an answer is about some of them; None: all."""
         self.left_out: Mask = np.zeros(len(snapshot.jobs.phase), dtype=bool)
         """Jobs that are not tried: what is known of them from the last cycle stands (n,)."""
+        self.known_refused: Mask | None = None
+        """Valid jobs of which nothing is left to write while they are refused (n,)."""
         self._seed = seed
         self._placing = placing
 
@@ -224,6 +226,15 @@ class SessionState:
     def queue(self, row: int) -> Queue:
         """Return one queue."""
         return Queue(self.snapshot, row)
+
+    def know_refused(self) -> None:
+        """Note before actions run that what is stated of jobs that wait stands if they do."""
+        jobs = self.snapshot.jobs
+        waits = self._admitted() & (jobs.counts[PENDING] == jobs.n_tasks)
+        known = jobs.listed & waits & (jobs.phase == jobs.stated_phase)
+        for row in np.flatnonzero(known).tolist():
+            known[row] = not self.policy.job_valid(row)
+        self.known_refused = known
 
     # Jobs a session knows, and their tasks
 

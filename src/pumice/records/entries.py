@@ -63,6 +63,10 @@ class CycleEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Writes whose result came with this cycle: what, of which object, its uid, the error."""
     dropped: bool = False
     """Whether nothing of it was written."""
+    arriving: list[str] = []
+    """Jobs about which nothing was written: their pods were still being created."""
+    figures: bool = True
+    """Whether the figures of queues were written, if they changed."""
     digest: str = ""
     """Of all decisions, for comparison."""
 

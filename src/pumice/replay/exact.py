@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from pumice.api.conf import parse_conf
+from pumice.api.decisions import Decisions
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.times import rfc3339
 from pumice.cluster.base import Cluster, Writer
@@ -16,6 +17,7 @@ from pumice.records.history import History, Moment
 from pumice.replay.recorded_cluster import RecordedCluster
 from pumice.scheduler import Scheduler
 from pumice.serve.recording import cycle_entry
+from pumice.serve.scheduler.arrivals import Arrivals, Withheld
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
 
 _SHOWN: Final = 20
@@ -61,6 +63,20 @@ class Fidelity:
         return (self.same_binds + self.same_evictions) / total if total else 1.0
 
 
+class _RecordedArrivals(Arrivals):
+    """Withholds what was withheld then, which real time decided."""
+
+    def __init__(self, cluster: RecordedCluster) -> None:
+        super().__init__(cluster.steady, 0.0)
+        self._cluster = cluster
+
+    def withheld(self, decisions: Decisions) -> Withheld:
+        """Return what the record says."""
+        del decisions
+        cycle = self._cluster.cycle
+        return Withheld(tuple(cycle.arriving), not cycle.figures)
+
+
 class _Player:
     """One scheduler, fed from a record until a gap."""
 
@@ -76,7 +92,7 @@ class _Player:
         known = moment.settings
         self._conf = moment.conf.text
         cluster = cast("Cluster", self.cluster)
-        return LiveScheduler(
+        live = LiveScheduler(
             cluster,
             _scheduler(self._conf, known),
             names=tuple(known.get("names") or ("volcano",)),
@@ -89,6 +105,8 @@ class _Player:
             clock=self.cluster.steady,
             process=ProcessMemory(started_at=known.get("startedAt")),
         )
+        live.arrivals = _RecordedArrivals(self.cluster)
+        return live
 
     def decide(self, entry: CycleEntry, moment: Moment) -> Cycle:
         """Run the cycle again."""

@@ -95,6 +95,8 @@ def cycle_entry(cycle: Cycle, steady: float = 0.0) -> CycleEntry:
             for each in cycle.writes.results
         ],
         dropped=cycle.dropped,
+        arriving=[*cycle.withheld.jobs],
+        figures=not cycle.withheld.figures,
         digest=digest(decided),
     )
 

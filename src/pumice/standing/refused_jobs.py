@@ -37,7 +37,7 @@ _HARMLESS: Final = frozenset({"enqueue", "backfill"})
 """Actions whose moves change nothing for jobs that were admitted and ask for something."""
 _KNOWN: Final = frozenset({"allocate", "preempt", "reclaim", *_HARMLESS})
 _BY_PLACE: Final = (Plugin.may_try, Plugin.may_start, Plugin.on_blocked)
-"""Hooks whose answers depend on the jobs ahead: with one of them all jobs are tried."""
+"""Hooks whose answers depend on the jobs ahead: a plugin with one of them says who is tried."""
 _PARTS: Final = (
     "records", "job_memory", "unschedulable", "scheduled", "conditions", "promises"
 )  # fmt: skip
@@ -79,6 +79,8 @@ class _Last(NamedTuple):
     parts: dict[str, Any]
     decisions: Decisions | None
     """What was decided, if it moved nothing and will stand while nothing changes."""
+    by_place: list[int]
+    """Who was refused, where that depends on the jobs ahead."""
 
 
 class Standing:
@@ -103,6 +105,8 @@ class Standing:
         self._has_moved = False
         self._start = self._mark = 0
         """The length of the journal when the session, and an action, began."""
+        self._known: _Last | None = None
+        """The last cycle, where it is said before their turns who is left out."""
         self.mismatches = 0
         """Cycles that were decided to compare, and ended otherwise."""
 
@@ -135,6 +139,10 @@ class Standing:
             return
         touched, ssn.snapshot.touched_jobs = ssn.snapshot.touched_jobs, set()
         last, self._last = self._last, None
+        self._known = None
+        if _is_by_place(ssn):
+            self._note_known(ssn, last, touched)
+            return
         if last is None or NOWHERE in touched or not _is_valid(last, ssn):
             self._checked_at = ssn.now
             return
@@ -151,11 +159,18 @@ class Standing:
             self._checked_at = ssn.now
             return
         ssn.left_out[[row for group in self._groups for row in group.rows]] = True
-        parts = last.parts
-        ssn.records.take_over(parts["records"], ssn.left_out)
-        ssn.job_memory.update(_of(parts["job_memory"], ssn.left_out))
-        ssn.conditions.update(_of(parts["conditions"], ssn.left_out))
-        ssn.unschedulable.update(row for row in parts["unschedulable"] if ssn.left_out[row])
+        _take_over(last, ssn)
+
+    def _note_known(self, ssn: Session, last: _Last | None, touched: set[int]) -> None:
+        """Note in a session of whom nothing is left to write; once a minute all are tried."""
+        is_due = not 0 <= ssn.now - self._checked_at < CHECKED_EACH_S or self._compared is not None
+        is_new = last is None or last.snapshot is not ssn.snapshot or NOWHERE in touched
+        if last is None or is_new or is_due:
+            self._checked_at = ssn.now
+            return
+        self._known = last
+        ssn.known_refused = np.zeros(len(ssn.left_out), dtype=bool)
+        ssn.known_refused[[row for row in last.by_place if row not in touched]] = True
 
     # Each action
 
@@ -198,6 +213,8 @@ class Standing:
 
         If it does not, the cycle must be decided again.
         """
+        if action == "allocate" and self._known is not None:
+            _take_over(self._known, ssn)
         if action in _HARMLESS or self._mark == ssn.journal.mark():
             return True
         self._has_moved = True
@@ -283,9 +300,12 @@ class Standing:
             None if self._has_moved else ssn.snapshot.other_changes,
             _size(ssn),
             _limits(ssn),
-            self._regroup(ssn, decisions) if jobs else [],
+            self._regroup(ssn, decisions) if jobs and not _is_by_place(ssn) else [],
             {name: getattr(ssn, name) for name in _PARTS},
             _copy(decisions) if stands else None,
+            [row for row in ssn.records.by_job if _stands(ssn, row, decisions)]
+            if jobs and _is_by_place(ssn)
+            else [],
         )
 
     def _moved(self, ssn: Session) -> bool:
@@ -425,12 +445,33 @@ def _is_valid(last: _Last, ssn: Session) -> bool:
         and last.size == _size(ssn)
         and ssn.considered is None
         and _KNOWN.issuperset(ssn.actions)
-        and not any(map(ssn.hooks.tiers, _BY_PLACE))
+        and not _is_by_place(ssn)
     )
 
 
 def _size(ssn: Session) -> tuple[int, int]:
     return ssn.snapshot.nodes.n, len(ssn.snapshot.resources)
+
+
+def _is_by_place(ssn: Session) -> bool:
+    return any(map(ssn.hooks.tiers, _BY_PLACE))
+
+
+def _stands(ssn: Session, job: int, decisions: Decisions) -> bool:
+    """Return whether a job has nothing, and what is stated of it is what is to be stated."""
+    if ssn.left_out[job]:
+        return True
+    is_refused = ssn.records.by_job[job].stage not in (Stage.DONE, Stage.VALIDATE)
+    return is_refused and _has_nothing(ssn, job) and not _is_reported(ssn, job, decisions)
+
+
+def _take_over(last: _Last, ssn: Session) -> None:
+    """Put what is known of those who are left out in a session."""
+    parts = last.parts
+    ssn.records.take_over(parts["records"], ssn.left_out)
+    ssn.job_memory.update(_of(parts["job_memory"], ssn.left_out))
+    ssn.conditions.update(_of(parts["conditions"], ssn.left_out))
+    ssn.unschedulable.update(row for row in parts["unschedulable"] if ssn.left_out[row])
 
 
 def _of(found: dict[int, Any], marked: Mask) -> dict[int, Any]:

@@ -7,7 +7,7 @@ counts.  The journal puts everything back.
 
 import math
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -15,8 +15,8 @@ import numpy as np
 from pumice.core.resources import IndexArray
 from pumice.core.status import Status
 from pumice.framework.future.demands import Demands
-from pumice.framework.future.promises import Demand, Promise, Promises
-from pumice.framework.future.room import Room, RunEnds, RunTimes, Window, snapped
+from pumice.framework.future.promises import Demand, Profile, Promise
+from pumice.framework.future.room import Room, RunEnds, RunTimes, snapped
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Records
 from pumice.framework.refusals import Verdict
@@ -27,6 +27,8 @@ from pumice.framework.topology.search import DomainSearch
 _MOST_TRIES = 24
 """Times at which a job is tried that counting cannot place for certain; steps double between."""
 
+_MOST_PLAYED = 100
+"""Pods that are moved to find out where promised ones go, if counting them is enough."""
 
 Places = dict[int, dict[int, int]]
 """Job to its pods and their nodes, all by row."""
@@ -139,9 +141,6 @@ class Future:
         self._known: tuple[int, RunEnds, Room] | None = None
         self._kept_room: tuple[int, RunEnds, Room] | None = None
         self._demands = Demands(state)
-        self._windows: dict[Hashable, Window | None] = {}
-        """Room for pods of each kind beside promises, as of a stamp."""
-        self._stamp = (0, 0)
         self._seconds: dict[int, float] = {}
 
     def seconds(self, jobs: IndexArray) -> list[float]:
@@ -208,7 +207,16 @@ class Future:
         )
 
     def places(self, promises: Sequence[Promise]) -> dict[int, list[int]] | Promise:
-        """Return on which nodes promised jobs will be, or one that will find no place."""
+        """Return on which nodes promised jobs will be, or one that will find no place.
+
+        Many plain pods are counted: which of the equal nodes they will have is open anyway.
+        """
+        known = [each for each in promises if math.isfinite(each.start)]
+        ended = self._ends().times.searchsorted(max((each.start for each in known), default=0.0))
+        if ended + sum(each.demand.count for each in known) > _MOST_PLAYED:
+            room = self._settled_room()
+            if self._is_certain(promises):
+                return room.places(known)
         found = self._course(promises)
         if isinstance(found, Promise):
             return found
@@ -265,24 +273,27 @@ class Future:
         """Return the least that a job takes to start; asked first while its tasks wait."""
         return self._demands.of(job)
 
-    def delays(self, job: int, others: Promises) -> Promise | None:
-        """Return a promise that a job would delay, by counting alone; None if that is not sure."""
-        demand = self.demand(job)
-        window = self._window(demand, others) if demand.plain else None
-        if window is None:
+    def profile(self, demand: Demand, promises: Sequence[Promise]) -> Profile | None:
+        """Return the room for such pods beside promises; None if counting is not enough."""
+        kinds = {each.demand.kind for each in promises} | {demand.kind}
+        room = self._settled_room()
+        if not demand.plain or len(kinds) > 1 or not self._is_certain(promises):
             return None
-        at = window.short(demand.count, self.now + self.longest(job))
-        if at is None:
-            return None
-        return next((p for p in others.made if p.start <= at < p.end), others.made[0])
+        made = room.profile(demand)
+        made.add(promises)
+        return made
 
-    def _window(self, demand: Demand, others: Promises) -> Window | None:
-        """Return the room beside promises; None if counting is not enough."""
-        stamp = self._state.journal.mark(), others.version
-        if stamp != self._stamp:
-            self._stamp, self._windows = stamp, {}
-        if demand.kind not in self._windows:
-            room = self._settled_room()
-            alone = others.made[0].demand.kind == demand.kind and self._is_certain(others.made)
-            self._windows[demand.kind] = room.window(demand, others.made) if alone else None
-        return self._windows[demand.kind]
+    def without_room(self, jobs: Iterable[int]) -> set[int]:
+        """Return those of some jobs that surely find too little room now, and while pods stay."""
+        room, slots = self._settled_room(), dict[Hashable, float]()
+        if not self._ends().is_settled:
+            return set()
+        found = set()
+        for job in jobs:
+            demand = self.demand(job)
+            if demand.kind not in slots:
+                no_kind = demand.kind is None
+                slots[demand.kind] = math.inf if no_kind else room.slots_now(demand)
+            if demand.count > slots[demand.kind]:
+                found.add(job)
+        return found

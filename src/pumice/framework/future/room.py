@@ -1,7 +1,6 @@
 """Room over time: when pods that hold nodes end and what they leave, less what is promised."""
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -14,7 +13,7 @@ from pumice.core.resources import PODS, STEP, Column, IndexArray
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, N_STATUS, Status
 from pumice.core.tables import NOWHERE
-from pumice.framework.future.promises import Demand, Promise
+from pumice.framework.future.promises import Demand, Profile, Promise
 
 _KEPT: Final = "run times"
 _HOLDS: Final = np.isin(
@@ -38,6 +37,8 @@ class RunTimes:
         self._snapshot = snapshot
         self._seen: dict[int, tuple[Any, ...]] = {}
         self._seconds = np.full(0, np.nan)
+        self._looked = np.full(0, NOWHERE)
+        """The session in which each was looked at last: objects stay as they are in it."""
         self.learned: Callable[[int], float | None] | None = None
         """Returns how long jobs (rows) run that state nothing; None: nobody knows."""
 
@@ -51,15 +52,17 @@ class RunTimes:
 
     def longest(self, jobs: IndexArray, unknown_s: float) -> Column:
         """Return how long jobs (rows) run at most (n,); ``unknown_s`` where nobody states it."""
-        size = len(self._snapshot.jobs.phase)
+        session, size = self._snapshot.journal.session, len(self._snapshot.jobs.phase)
         if len(self._seconds) < size:
-            more = np.full(size - len(self._seconds), np.nan)
-            self._seconds = np.concatenate([self._seconds, more])
+            more = size - len(self._seconds)
+            self._seconds = np.concatenate([self._seconds, np.full(more, np.nan)])
+            self._looked = np.concatenate([self._looked, np.full(more, NOWHERE)])
         seen, groups = self._seen, self._snapshot.jobs.groups
-        for row in jobs.tolist():
+        for row in jobs[self._looked[jobs] != session].tolist():
             known = seen.get(row)
             if known is None or known[0] is not groups[row] or known[1] is not self._queue(row):
                 self._read(row)
+        self._looked[jobs] = session
         found = self._seconds[jobs]
         return np.where(np.isnan(found), unknown_s, found)
 
@@ -161,12 +164,43 @@ class Room:
         starts = np.flatnonzero(free_until >= points + seconds)
         return float(points[starts[0]]) if len(starts) else np.inf
 
-    def window(self, demand: Demand, promises: Sequence[Promise]) -> "Window":
-        """Return the room for plain pods from now on, beside promises to pods of their kind."""
-        taken = _Taken(promises)
-        points = self._points(taken, self._ends.now)
-        slots = self._slots_at(demand, points)
-        return Window(points, slots - taken.pods(demand, points), float(slots[0]))
+    def profile(self, demand: Demand) -> Profile:
+        """Return the room for plain pods of a kind from now on, promises aside."""
+        return Profile(self._times, self._slots_at(demand, self._times))
+
+    def slots_now(self, demand: Demand) -> float:
+        """Return for how many pods of a kind nodes have room now, at most."""
+        return float(self._slots_at(demand, self._times[:1])[0])
+
+    def places(self, promises: Sequence[Promise]) -> dict[int, list[int]]:
+        """Return nodes for promised plain pods of one kind, those with room now first."""
+        taken, found = np.zeros(self._snapshot.nodes.n), dict[int, list[int]]()
+        running: list[Promise] = []
+        for promise in sorted(promises, key=lambda each: each.start):
+            over = [each for each in running if each.end <= promise.start]
+            for each in over:
+                running.remove(each)
+                np.subtract.at(taken, found[each.job], 1)
+            demand = promise.demand
+            free = np.maximum(self._slots_by_node(demand, promise.start) - taken, 0)
+            now = self._slots_by_node(demand, self._ends.now) - taken
+            order = np.argsort(now <= 0, kind="stable")
+            nodes = np.repeat(order, np.minimum(free, demand.count)[order].astype(np.intp))
+            found[promise.job] = nodes[: demand.count].tolist()
+            np.add.at(taken, found[promise.job], 1)
+            running.append(promise)
+        return found
+
+    def _slots_by_node(self, demand: Demand, at: float) -> Column:
+        """Return for how many pods of a kind each node has room at a time (N,)."""
+        asked = np.flatnonzero(demand.need > 0)
+        asked = asked[asked != PODS]
+        n, last = self._snapshot.nodes.n, int(np.searchsorted(self._ends.times, at, side="right"))
+        nodes, freed = self._ends.nodes[:last], self._ends.freed[asked, :last]
+        more = [np.bincount(nodes, weights=each, minlength=n) for each in freed]
+        idle = self._snapshot.nodes.idle[asked, :n] + np.array(more).reshape(len(asked), n)
+        slots = _pods(idle, demand.need[asked, None])
+        return slots if demand.allowed is None else np.where(demand.allowed, slots, 0.0)
 
     def next_after(self, moment: float, promises: Sequence[Promise]) -> float:
         """Return the next time at which room appears; infinite if none does."""
@@ -255,26 +289,6 @@ def _pods(idle: Column, need: Column) -> Column:
     if not len(need):
         return np.full(idle.shape[1], np.inf)
     return np.maximum(np.ceil((idle + STEP) / need).min(axis=0) - 1, 0)
-
-
-class Window:
-    """How many pods of a kind may start now and run until some time."""
-
-    def __init__(self, points: Column, left: Column, now: float) -> None:
-        self._points: list[float] = points.tolist()
-        self._least: list[float] = np.minimum.accumulate(left).tolist()
-        self._now = now
-        """How many find room now, promises aside."""
-
-    def short(self, count: int, end: float) -> float | None:
-        """Return when so many would leave others too little; None if they would not.
-
-        Those that find no room now leave others all they have.
-        """
-        least = self._least[max(bisect_left(self._points, end) - 1, 0)]
-        if count <= least or count > self._now or end <= self._points[0]:
-            return None
-        return next(at for at, n in zip(self._points, self._least, strict=True) if n < count)
 
 
 class _Taken:

@@ -2,7 +2,8 @@
 
 import math
 import sys
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -19,7 +20,7 @@ from pumice.errors import InputError
 from pumice.framework.arguments import Duration, Fault, arg
 from pumice.framework.columns import Queues
 from pumice.framework.future.promise_changes import remembered
-from pumice.framework.future.promises import Promise, Promises
+from pumice.framework.future.promises import Demand, Profile, Promise
 from pumice.framework.future.room import RunTimes, overdue_pods
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Why
 from pumice.framework.plugin_declarations import SimulatorAssumptions
@@ -41,10 +42,21 @@ class _Line:
     promises: dict[int, Promise] = field(default_factory=dict)
     first: str = ""
     """The first job that found no room in this cycle."""
-    version: int = 0
-    """Grows with every change of promises."""
-    known: tuple[int, int, Promises] = (-1, -1, Promises(0, []))
-    """Those that still wait, and the version and the length of the journal that they are of."""
+    mark: int = -1
+    """The length of the journal that profiles are of."""
+    profiles: dict[Hashable, Profile | None] = field(default_factory=dict)
+    """Room for pods of each kind beside the promises; None where counting is not enough."""
+
+    def keep(self, promise: Promise) -> None:
+        """Promise a start, in place of an earlier one."""
+        kind, old = promise.demand.kind, self.promises.get(promise.job)
+        profile = self.profiles.get(kind)
+        self.profiles = {kind: profile} if kind in self.profiles else {}
+        self.promises[promise.job] = promise
+        if profile is not None:
+            if old is not None:
+                profile.put(old, back=True)
+            profile.put(promise)
 
 
 @dataclass(kw_only=True)
@@ -148,6 +160,12 @@ class Reservation(Plugin, name="reservation"):
         self._lines: dict[int, _Line] = {}
         self._tried: set[int] = set()
         self._ranks: dict[int, list[tuple[int, int]]] | None = None
+        self._place: dict[int, int] = {}
+        """The place of each job in the order, where some have no turn."""
+        self._silent: deque[int] = deque()
+        """Jobs without a turn that are promised a start in their place."""
+        self._cleared = NOWHERE
+        """The job that is being tried, if counting shows that it delays nobody."""
         self._waits = _waiting(ssn)
         self._looks = True
         """Whether jobs that have a promise are looked at again."""
@@ -198,8 +216,59 @@ class Reservation(Plugin, name="reservation"):
 
     # Who may start
 
+    def refused_ahead(self, jobs: list[int], known: Mask) -> list[int]:
+        """Return known jobs that need no turn: they find no room, or may not start yet.
+
+        Those that are to be promised a start get one in their place in the order.
+        """
+        ssn, table = self._ssn, self._ssn.snapshot.jobs
+        several = len({*table.queue[jobs].tolist()}) > 1
+        if (several and (self.scope != "cluster" or self._is_ordered)) or self.max_hold:
+            return []
+        line, order = self._line(int(table.queue[jobs[0]])), ssn.sort_jobs(jobs)
+        lacks = self._waits & (table.n_pending_best_effort == 0)
+        waiting = [row for row in order if lacks[row]]
+        blocked = ssn.future.without_room(waiting)
+        left = self._depth
+        if self.mode == "conservative":
+            left -= len(line.promises)
+        skipped: list[int] = []
+        for row in waiting:
+            own, takes = line.promises.get(row), table.priority[row] >= self.min_priority
+            if self._is_early(own) or (self.mode == "strict" and left < self._depth):
+                skipped.append(row)
+            elif row in blocked and own is None and (not takes or left <= 0):
+                skipped.append(row)  # nothing is promised to it
+            elif row in blocked and takes:
+                if own is None or self.mode != "conservative":
+                    left -= 1
+                if self.mode == "conservative" and known[row]:
+                    self._silent.append(row)
+                    skipped.append(row)
+        skipped = [row for row in skipped if known[row]]
+        self._place = {row: place for place, row in enumerate(order)}
+        self._tried.update(skipped)
+        return skipped
+
+    def _is_early(self, own: Promise | None) -> bool:
+        """Return whether it is known of a promised job that it does not start yet."""
+        if own is None or self.mode != "conservative" or self._looks:
+            return False
+        return own.start > self._ssn.future.now
+
+    def _catch_up(self, job: int = NOWHERE) -> None:
+        """Promise starts to the jobs without a turn that come before a job; by default, to all."""
+        until = self._place.get(job, len(self._place))
+        while self._silent and self._place[self._silent[0]] < until:
+            row = self._silent.popleft()
+            line = self._line(int(self._ssn.snapshot.jobs.queue[row]))
+            if row in line.promises or len(line.promises) < self._depth:
+                line.keep(self._promise(line, row))
+
     def may_try(self, job: Job) -> Verdict:
         """Refuse a job for which the answer is known before it is placed."""
+        self._catch_up(job.row)
+        self._cleared = NOWHERE
         line = self._line(job.queue)
         refusal = self._known_refusal(line, job.row)
         if refusal is not None:
@@ -212,34 +281,59 @@ class Reservation(Plugin, name="reservation"):
         if not self._waits[job]:
             return None
         if self.mode == "strict":
-            return (
-                self._behind(line) if line.first and self._holding(line.promises.values()) else None
-            )
-        own = line.promises.get(job)
-        if own is not None:
-            return self._too_early(line, own)
-        if not line.promises:
-            return None
-        others = self._all_promises(line)
-        if not others.made or (self.mode == "easy" and self._is_before(job, others.made[0].job)):
-            return None
-        delayed = self._ssn.future.delays(job, others)
-        return None if delayed is None else self._would_delay(delayed, self._end(job))
+            holds = line.first and self._holding(line.promises.values())
+            return self._behind(line) if holds else None
+        own, now = line.promises.get(job), self._ssn.future.now
+        if own is not None and self._is_early(own):
+            return self._would_delay((self._others(line, job) or [own])[0], self._end(job))
+        demand = self._ssn.future.demand(job)
+        profile = self._profile(line, demand) if line.promises else None
+        if own is not None and own.start <= now:  # its time has come
+            self._ssn.future.nominate(job)
+            self._clear(job, is_sure=profile is not None)
+        elif profile is not None and demand.count <= profile.now:
+            return self._delays(line, job, profile)
+        return None  # it is not sure, or it finds no room and leaves others all that they have
 
-    def _too_early(self, line: _Line, own: Promise) -> Refusal | None:
-        """Refuse a job before its start; one whose time has come is led to its places."""
-        future = self._ssn.future
-        if own.start <= future.now:
-            future.nominate(own.job)
+    def _delays(self, line: _Line, job: int, profile: Profile) -> Refusal | None:
+        """Refuse a job that has room if it would delay another one; else it is cleared."""
+        own, demand = line.promises.get(job), self._ssn.future.demand(job)
+        if self.mode == "easy" and (own is not None or self._is_ahead(line, job)):
             return None
-        if self._looks:
+        with profile.without(own):
+            at = profile.short(demand.count, self._end(job))
+        self._clear(job, is_sure=at is None)
+        if at is None:
             return None
-        first = next((each for row, each in line.promises.items() if row != own.job), own)
-        return self._would_delay(first, own.end - own.start + future.now)
+        others = self._others(line, job)
+        delayed = next((each for each in others if each.start <= at < each.end), others[0])
+        return self._would_delay(delayed, self._end(job))
+
+    def _is_ahead(self, line: _Line, job: int) -> bool:
+        """Return whether a job comes before the first that is promised a start."""
+        others = self._others(line)
+        return not others or self._is_before(job, others[0].job)
+
+    def _clear(self, job: int, *, is_sure: bool) -> None:
+        self._cleared = job if is_sure and self._still_waits(job) else NOWHERE
+
+    def _profile(self, line: _Line, demand: Demand) -> Profile | None:
+        """Return the room for such pods beside promises; None if counting is not enough."""
+        mark = self._ssn.journal.mark()
+        if line.mark != mark:
+            line.mark, line.profiles = mark, {}
+        if demand.kind not in line.profiles:
+            made = None
+            if not self.max_hold:  # else some promises hold nobody back
+                made = self._ssn.future.profile(demand, self._others(line))
+            line.profiles[demand.kind] = made
+        return line.profiles[demand.kind]
 
     def may_start(self, job: Job) -> Verdict:
         """Allow a job to start that delays none of the promised ones."""
         line, future = self._line(job.queue), self._ssn.future
+        if self._cleared == job.row:
+            return True
         if self.mode == "strict":
             refusal = self._known_refusal(line, job.row)
             return True if refusal is None else refusal
@@ -252,6 +346,7 @@ class Reservation(Plugin, name="reservation"):
 
     def on_blocked(self, job: Job) -> None:
         """Promise a start to a job that found no room, as far as the depth allows."""
+        self._catch_up(job.row)
         self._tried.add(job.row)
         self._ssn.journal.tick()  # the next one of its queue may be far behind jobs of others
         if not self._waits[job.row] or job.waiting or job.priority < self.min_priority:
@@ -259,17 +354,25 @@ class Reservation(Plugin, name="reservation"):
         line = self._line(job.queue)
         line.first = line.first or job.key
         own = line.promises.get(job.row)
-        if own is not None and own.start > self._ssn.future.now and not self._looks:
+        if self._is_early(own):
             return
         if own is None and len(line.promises) >= self._depth and not self._gives_way(line, job):
             return
-        line.promises[job.row] = self._promise(line, job.row)
-        line.version += 1
+        line.keep(self._promise(line, job.row))
 
     def _promise(self, line: _Line, job: int) -> Promise:
         """Return the earliest start of a job, no later than it was promised if that can be kept."""
-        others, future = self._others(line, job), self._ssn.future
-        found, own = future.promise(job, others, later=True), line.promises.get(job)
+        future, own = self._ssn.future, line.promises.get(job)
+        demand = future.demand(job)
+        profile = self._profile(line, demand) if self.mode == "conservative" else None
+        if profile is not None:
+            asked = demand.count, future.longest(job)
+            with profile.without(own):
+                start = profile.earliest(*asked)
+                start = start if start > future.now else profile.earliest(*asked, later=True)
+            return Promise(job, self._ssn.snapshot.jobs.keys[job], start, start + asked[1], demand)
+        others = self._others(line, job)
+        found = future.promise(job, others, later=True)
         if own is None or not future.now < own.start < found.start:
             return found
         return own if future.first_delayed([*others, own]) is None else found
@@ -281,6 +384,7 @@ class Reservation(Plugin, name="reservation"):
         behind = [row for row in line.promises if self._is_before(job.row, row)]
         if behind:
             del line.promises[behind[-1]]
+            line.profiles = {}
         return bool(behind)
 
     def _is_before(self, job: int, other: int) -> bool:
@@ -289,13 +393,6 @@ class Reservation(Plugin, name="reservation"):
             return False
         queue = self._ssn.snapshot.jobs.queue
         return bool(queue[job] == queue[other]) or self._ssn.sort_jobs([job, other])[0] == job
-
-    def _all_promises(self, line: _Line) -> Promises:
-        mark = self._ssn.journal.mark()
-        if line.known[:2] != (line.version, mark):
-            made = self._holding(self._others(line))
-            line.known = line.version, mark, Promises(line.version, made)
-        return line.known[2]
 
     def _others(self, line: _Line, job: int = NOWHERE) -> list[Promise]:
         """Return the promises to other jobs that still wait, and that this one may not delay."""
@@ -314,6 +411,7 @@ class Reservation(Plugin, name="reservation"):
 
     def job_starving(self, job: Job) -> bool:
         """Refuse to evict others for a job that is promised a start within the stated time."""
+        self._catch_up()
         own = self._line(job.queue).promises.get(job.row)
         soon = self._ssn.future.now + self.suffices_within
         is_soon = self.suffices_within > 0 and own is not None and own.start <= soon
@@ -373,13 +471,14 @@ class Reservation(Plugin, name="reservation"):
         """Take up the promises of earlier cycles; those that cannot be kept are made again."""
         ssn, jobs = self._ssn, self._ssn.snapshot.jobs
         self._looks = self.mode == "easy" or self._has_room_early()
-        for key, start in self._memory.get("starts", {}).items():
-            row = jobs.row_of.get(key)
-            if row is None or not jobs.listed[row] or not self._waits[row]:
-                self._looks = True
-                continue
-            seconds, at = ssn.future.longest(row), max(start, ssn.future.now)
-            line = self._line(int(jobs.queue[row]))
+        known = self._memory.get("starts", {})
+        rows = {key: row for key in known if (row := jobs.row_of.get(key)) is not None}
+        waits = self._waits & jobs.listed
+        rows = {key: row for key, row in rows.items() if waits[row]}
+        self._looks |= len(rows) < len(known)
+        lasts = ssn.future.seconds(np.array([*rows.values()], dtype=np.intp))
+        for (key, row), seconds in zip(rows.items(), lasts, strict=True):
+            at, line = max(known[key], ssn.future.now), self._line(int(jobs.queue[row]))
             line.promises[row] = Promise(row, key, at, at + seconds, ssn.future.demand(row))
         for line in self._lines.values():
             if ssn.future.is_short([*line.promises.values()]):
@@ -412,15 +511,16 @@ class Reservation(Plugin, name="reservation"):
             return True
         if (ssn.total > self._memory.get("total", ssn.total)[: len(ssn.total)]).any():
             return True
-        for key, (end, count) in self._memory.get("ends", {}).items():
-            row = jobs.row_of.get(key)
-            if end > ssn.future.now and (row is None or jobs.counts[HOLDING, row].sum() < count):
-                return True
-        return False
+        held, row_of, now = jobs.counts[HOLDING].sum(axis=0).tolist(), jobs.row_of, ssn.future.now
+        return any(
+            end > now and (key not in row_of or held[row_of[key]] < count)
+            for key, (end, count) in self._memory["ends"].items()
+        )
 
     def on_close(self, ssn: PluginSession) -> None:
         """Remember what is promised, and when the jobs that run are expected to end."""
         self._line(NOWHERE)  # also if no job had a turn
+        self._catch_up()
         if self.learn:
             self._history.observe(ssn, self.learn_quantile)
             self._history.store(ssn, self.config_map)

@@ -7,7 +7,7 @@ are whole, and a status that says so would be outdated before it is read.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from pumice.api.decisions import Decisions
 from pumice.api.groups import PodGroup
@@ -61,23 +61,40 @@ class Arrivals:
         """Return when a job has had its time."""
         return min(last, first + _LONGEST * self._patience_s) + self._patience_s
 
-    def hide(self, decisions: Decisions, snapshot: Snapshot) -> None:
-        """Remove what decisions say about jobs that are arriving; none of them is placed.
+    def withheld(self, decisions: Decisions) -> "Withheld":
+        """Return of which decisions nothing is to be written yet.
 
         The figures of queues change with every bind: they are written once in a while.
         """
-        if decisions.queues and self._clock() - self._figures_at < self._patience_s:
-            decisions.queues.clear()
-        elif decisions.queues:
+        is_soon = self._clock() - self._figures_at < self._patience_s
+        if decisions.queues and not is_soon:
             self._figures_at = self._clock()
+        return Withheld(tuple(self._since), bool(decisions.queues) and is_soon)
+
+
+class Withheld(NamedTuple):
+    """What is not written about a cycle."""
+
+    jobs: tuple[str, ...] = ()
+    """Those that are arriving; none of them is placed."""
+    figures: bool = False
+    """Those of queues."""
+
+    def remove(self, decisions: Decisions, snapshot: Snapshot) -> None:
+        """Remove it from what is written."""
+        if self.figures:
+            decisions.queues.clear()
         jobs, tasks = snapshot.jobs, snapshot.tasks
-        for key in self._since:
+        for key in self.jobs:
             row = jobs.row_of.get(key)
             if row is None:
                 continue
             decisions.pod_groups.pop(key, None)
             for task in jobs.tasks[row]:
                 decisions.waiting_pods.pop(tasks.keys[task], None)
+
+
+NOTHING: Final = Withheld()
 
 
 def _is_incomplete(snapshot: Snapshot, key: str) -> bool:

@@ -22,7 +22,7 @@ from pumice.core.status import PENDING
 from pumice.errors import ClusterError, InputError, NotFoundError
 from pumice.framework.session_state import ProcessMemory
 from pumice.scheduler import Observer, Scheduler
-from pumice.serve.scheduler.arrivals import PATIENCE_S, Arrivals
+from pumice.serve.scheduler.arrivals import NOTHING, PATIENCE_S, Arrivals, Withheld
 from pumice.serve.scheduler.recovery import Read, Recovery
 from pumice.serve.scheduler.volume_binding import VolumeBinding
 
@@ -86,6 +86,8 @@ class Cycle:
     """Whether nothing of it was written, because another scheduler leads by now."""
     usage: Mapping[str, Any] | None = None
     """The measured use of nodes that it saw."""
+    withheld: Withheld = NOTHING
+    """What was not written about it."""
 
 
 class LiveScheduler:
@@ -133,7 +135,7 @@ class LiveScheduler:
         self._assume = assume
         self._may_write = may_write
         self._clock = clock or cluster.now
-        self._arrivals = Arrivals(self._clock, PATIENCE_S if wake is not None else 0.0)
+        self.arrivals = Arrivals(self._clock, PATIENCE_S if wake is not None else 0.0)
         self._results: list[WriteResult] = []  # those that came between cycles
         self._undone = 0
         self.informer = self._new_informer()
@@ -180,7 +182,7 @@ class LiveScheduler:
         self.stale = False
         undone, self._undone = self._undone, self.recovery.undone
         news = self.informer.take_news()
-        return self._arrivals.may_start(news, self.informer.snapshot) or undone != self._undone
+        return self.arrivals.may_start(news, self.informer.snapshot) or undone != self._undone
 
     def cycle(self, observer: Observer | None = None) -> Cycle:
         """Apply changes, decide, and write the decisions."""
@@ -189,7 +191,7 @@ class LiveScheduler:
         self.stale = True
         writes = self.catch_up()
         writes.results[:0], self._results = self._results, []
-        self._arrivals.may_start(self.informer.take_news(), self.informer.snapshot)
+        self.arrivals.may_start(self.informer.take_news(), self.informer.snapshot)
         self._config_maps.show(self.scheduler.config_maps, self.informer.snapshot)
         now = self._cluster.now()
         usage = self._usage(now) if self._usage is not None else None
@@ -204,11 +206,12 @@ class LiveScheduler:
             process=self._process,
             repeats=True,
         )
-        dropped = not self._may_write()
+        dropped, withheld = not self._may_write(), NOTHING
         if not dropped:
-            writes.results += self._write(decisions).results
+            withheld = self.arrivals.withheld(decisions)
+            writes.results += self._write(decisions, withheld).results
         self.stale = False
-        return Cycle(now, decisions, writes, dropped, usage)
+        return Cycle(now, decisions, writes, dropped, usage, withheld)
 
     def catch_up(self) -> WriteResults:
         """Apply changes and results of writes; return the latter."""
@@ -229,7 +232,7 @@ class LiveScheduler:
     @property
     def next_due(self) -> float | None:
         """When something is due by the clock alone; None: nothing is."""
-        due = (self.volumes.next_deadline, self.recovery.next_release, self._arrivals.next_due)
+        due = (self.volumes.next_deadline, self.recovery.next_release, self.arrivals.next_due)
         return min((at for at in due if at is not None), default=None)
 
     def _start_over(self) -> None:
@@ -239,9 +242,9 @@ class LiveScheduler:
         self.recovery.move_to(self.informer, self._clock())
         self.volumes.move_to(self.informer)
 
-    def _write(self, decisions: Decisions) -> WriteResults:
+    def _write(self, decisions: Decisions, withheld: Withheld) -> WriteResults:
         self._recovers |= bool(decisions.volumes)
-        self._arrivals.hide(decisions, self.informer.snapshot)
+        withheld.remove(decisions, self.informer.snapshot)
         decisions = self.volumes.begin(decisions, self._clock())
         if self._assume:
             self.recovery.assume(decisions, self._clock())
