@@ -59,7 +59,9 @@ SHOTS: Final = (
     Shot("overview", "/", height=760, wait=".waits code"),
     Shot("overview-dark", "/", height=760, scheme="dark", wait=".waits code"),
     Shot("queues", "/queues", height=560, wait="table.queues"),
-    Shot("jobs", "/jobs", height=640, scheme="dark", wait=".soft[title^='it ']"),
+    Shot(
+        "jobs", "/jobs", height=640, scheme="dark", wait=".soft[title]:not([title^='The start is'])"
+    ),
     Shot("why", "/jobs/data/embeddings", height=1000, wait=".remedies ul"),
     Shot(
         "try",

@@ -39,10 +39,6 @@ class Operator:
     """With places for ``{port}`` and the file ``{configuration}``."""
     configuration: str = ""
     """With the words PORT and WEBHOOK for ports."""
-    controllers: tuple[str, ...] = ("job-controller",)
-    """What it needs of Kubernetes' own controllers."""
-    also: tuple[str, ...] = ()
-    """Operators whose objects it makes."""
 
     @property
     def folder(self) -> Path:
@@ -57,14 +53,14 @@ class Operator:
 
 _CRDS: Final = "config/crd/bases"
 _CONFIGURATION: Final = """
-apiVersion: config.GROUP/v1alpha1
+apiVersion: config.jobset.x-k8s.io/v1alpha1
 kind: Configuration
 webhook: {port: WEBHOOK}
 health: {healthProbeBindAddress: "127.0.0.1:PORT"}
 metrics: {bindAddress: "0"}
 leaderElection: {leaderElect: false}
+internalCertManagement: {enable: false}
 """
-_NO_CERTIFICATES: Final = "internalCertManagement: {enable: false}\n"
 OPERATORS: Final[Mapping[str, Operator]] = {
     "jobset": Operator(
         "sigs.k8s.io/jobset",
@@ -73,7 +69,7 @@ OPERATORS: Final[Mapping[str, Operator]] = {
         ("config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml",
          "config/components/webhook/manifests.yaml"),
         ("--config={configuration}",),
-        _CONFIGURATION.replace("GROUP", "jobset.x-k8s.io") + _NO_CERTIFICATES,
+        _CONFIGURATION,
     ),
     "mpi-operator": Operator(
         "github.com/kubeflow/mpi-operator",
@@ -89,30 +85,6 @@ OPERATORS: Final[Mapping[str, Operator]] = {
         tuple(f"{_CRDS}/ray.io_ray{kind}.yaml" for kind in ("clusters", "jobs", "services")),
         ("--batch-scheduler=volcano", "--enable-leader-election=false", "--metrics-addr=0",
          "--health-probe-bind-address=127.0.0.1:{port}"),
-    ),
-    "trainer": Operator(
-        "github.com/kubeflow/trainer/v2",
-        "v2.1.0",
-        "./cmd/trainer-controller-manager",
-        (*(f"manifests/base/crds/trainer.kubeflow.org_{kind}.yaml"
-           for kind in ("clustertrainingruntimes", "trainingruntimes", "trainjobs")),
-         "manifests/base/webhook/manifests.yaml"),
-        ("--config={configuration}",),
-        _CONFIGURATION.replace("GROUP", "trainer.kubeflow.org")
-        + "certManagement: {enable: false}\n",
-        also=("jobset",),
-    ),
-    "leaderworkerset": Operator(
-        "sigs.k8s.io/lws",
-        "v0.8.0",
-        "./cmd",
-        (f"{_CRDS}/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
-         "config/webhook/manifests.yaml"),
-        ("--config={configuration}",),
-        _CONFIGURATION.replace("GROUP", "lws.x-k8s.io")
-        + _NO_CERTIFICATES
-        + "gangSchedulingManagement: {schedulerProvider: volcano}\n",
-        controllers=("statefulset-controller", "controllerrevision-controller"),
     ),
 }  # fmt: skip
 
