@@ -5,9 +5,9 @@ import logging
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Container, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -25,7 +25,7 @@ BODY_TIMEOUT_S: Final = 30.0
 _HANDSHAKE_S: Final = 10.0
 """How long a TLS handshake may take."""
 _MOST_CONNECTIONS: Final = 512
-"""Open connections of a site; beyond, the oldest one without a request makes room."""
+"""Open connections of a site; beyond, the oldest one without a whole request makes room."""
 _MOST_HANDSHAKES: Final = 128
 _NO_DESCRIPTOR_S: Final = 0.1
 _THREADS: Final = 32
@@ -96,7 +96,6 @@ class _Bodies:
 
 
 _HELD: Final = web.RequestKey("held", int)
-_BODIES: Final = web.RequestKey("bodies", _Bodies)
 
 
 class _Entrance:
@@ -106,11 +105,11 @@ class _Entrance:
         self._sockets = sockets
         self._tls = tls
         self._asked: set[object] = set()
-        """Connections whose requests are being answered."""
+        """Connections whose requests have arrived and are being answered."""
         self._greeted: dict[asyncio.Task[None], web.RequestHandler] = {}
         """New connections, until the handshake is done."""
         self._accepting: list[asyncio.Task[None]] = []
-        self._bodies = _Bodies()
+        self.bodies = _Bodies()
 
     def open(self, server: web.Server) -> None:
         """Begin to accept."""
@@ -125,12 +124,21 @@ class _Entrance:
             raise web.HTTPBadRequest(text="expected headers in UTF-8\n")
         protocol = request.protocol
         self._asked.add(protocol)
-        request[_BODIES] = self._bodies
+        request[_ENTRANCE] = self
         try:
             return await handler(request)
         finally:
             self._asked.discard(protocol)
-            self._bodies.release(request)
+            self.bodies.release(request)
+
+    @contextmanager
+    def arriving(self, request: web.Request) -> Iterator[None]:
+        """Count a connection as one without a request while the body arrives."""
+        self._asked.discard(request.protocol)
+        try:
+            yield
+        finally:
+            self._asked.add(request.protocol)
 
     def close(self) -> None:
         """Accept no more."""
@@ -181,6 +189,9 @@ class _Entrance:
         if idle is not None:
             idle.force_close()
         return idle is not None
+
+
+_ENTRANCE: Final = web.RequestKey("entrance", _Entrance)
 
 
 class HttpServer:
@@ -338,6 +349,10 @@ async def read_body(request: web.Request, longest: int) -> bytes:
                 body = await _read_chunks(request, longest)
     except TimeoutError:
         raise web.HTTPRequestTimeout(text="request body too slow\n") from None
+    except RuntimeError:  # the connection made room for another
+        if request.transport is not None:
+            raise
+        raise ConnectionResetError("closed before the request had arrived") from None
     except web.RequestPayloadError:
         raise web.HTTPBadRequest(text="request body cannot be decoded\n") from None
     if len(body) > longest:
@@ -347,12 +362,13 @@ async def read_body(request: web.Request, longest: int) -> bytes:
 
 async def _read_chunks(request: web.Request, longest: int) -> bytes:
     """Read until the end, or until it is too long."""
-    body, bodies = bytearray(), request.get(_BODIES) or _Bodies()
-    async for chunk in request.content.iter_chunked(_CHUNK):
-        bodies.take(request, len(chunk))
-        body += chunk
-        if len(body) > longest:
-            break
+    body, entrance = bytearray(), request.get(_ENTRANCE) or _Entrance((), None)
+    with entrance.arriving(request):
+        async for chunk in request.content.iter_chunked(_CHUNK):
+            entrance.bodies.take(request, len(chunk))
+            body += chunk
+            if len(body) > longest:
+                break
     return bytes(body)
 
 
