@@ -44,12 +44,17 @@ def waiting_reason(ssn: Session, job: Job) -> str:
 
 
 def delay_text(numbers: Numbers) -> str:
-    """Write whose promised start a job would delay, and by how long."""
-    if numbers["start"] is None:
-        return f"it waits behind {numbers['delayed']}, which finds no room"
+    """Write whose promised start a job would delay, and by how long if it started now."""
     by_s = numbers["by_s"]
     longer = "" if by_s is None or by_s <= 0 else f" by {span(by_s)}"
-    return f"it would delay {numbers['delayed']}{longer}"
+    return f"{_delay(numbers)}{longer}"
+
+
+def _delay(numbers: Numbers) -> str:
+    """Write whom a job would delay; not by how long: each cycle would write another status."""
+    if numbers["start"] is None:
+        return f"it waits behind {numbers['delayed']}, which finds no room"
+    return f"it would delay {numbers['delayed']}"
 
 
 def given_up(ssn: Session, job: Job) -> list[int]:
@@ -164,7 +169,7 @@ _SENTENCES: dict[Why, Callable[[Session, Numbers], str]] = {
     Why.QUEUE_OVERUSED: lambda ssn, n: f"queue {_queue(ssn, n)} already has its share",
     Why.QUEUE_CLOSED: lambda ssn, n: f"queue {_queue(ssn, n)} is not open",
     Why.QUEUE_MISPLACED: lambda ssn, n: f"queue {_queue(ssn, n)} is misplaced: {n['problem']}",
-    Why.WOULD_DELAY: lambda _, n: delay_text(n),
+    Why.WOULD_DELAY: lambda _, n: _delay(n),
     Why.QUEUE_POSITION: lambda ssn, n: f"jobs before it in queue {_queue(ssn, n)} take the room",
     Why.OVER_QUOTA: _quota,
     Why.NO_NODE_FITS: _nodes,

@@ -20,6 +20,7 @@ def decided(
     actions: str = "enqueue, allocate",
     marks: dict[str, str] | None = None,
     priority: int = 0,
+    after_s: float = 0.0,
     **given: Any,
 ) -> Decisions:
     """Decide on the staged cluster: wide is promised both nodes in an hour, long would delay it.
@@ -43,7 +44,12 @@ def decided(
                 one["spec"]["priority"] = priority
     kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": priority}
     objects.append({**kind, "metadata": {"name": "high"}})
-    return Scheduler(conf).cycle(objects, epoch(STAGE["now"]))
+    return Scheduler(conf).cycle(objects, epoch(STAGE["now"]) + after_s)
+
+
+def test_what_a_job_is_told_does_not_change_with_the_clock() -> None:
+    now, later = (decided(mode="easy", after_s=each).explanations for each in (0, 600))
+    assert now["default/long"] == later["default/long"] == "it would delay default/wide"
 
 
 @pytest.mark.parametrize("mode", ["strict", "easy", "conservative"])
