@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 TOLERATED = {
     "reclaim before preempt": "they take from different queues",
     "backfill before reclaim": "pods without requests take no room from others",
-    "without the plugin overcommit": "proportion admits no more than it does, in one queue",
+    "tiers 1 and 2 as one": "no plugin of the second names victims or admits jobs",
     "enablePreemptable: true of drf": "it is in a tier that is not asked after a strict one",
     "without the plugin nodeorder": "binpack decides alone where both score",
     "without binpack.weight of binpack": "a weight matters beside another plugin's score",

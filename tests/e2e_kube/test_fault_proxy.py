@@ -13,6 +13,7 @@ import pytest
 from tests.e2e_kube.controlplane.certificates import Pair
 from tests.e2e_kube.fault_proxy import fault_proxy
 from tests.e2e_kube.install import HOME
+from tests.e2e_kube.servers import CONF
 from tests.e2e_kube.space import job
 from tests.e2e_kube.test_faults import ELECTION, GANGS, SIZE, bound_once, gangs, wait_all_bound
 from tests.e2e_kube.waiting import stays, until
@@ -140,6 +141,7 @@ def test_an_expired_certificate_is_named_and_a_new_one_helps(
     space.kubectl.create(*gangs(space, 1))
     good = servers.kubeconfig("scheduler")
     late = _with_certificate(good, plane.authority.expired_client("late", "late"), tmp_path)
+    scheduler.conf.write_text(CONF)
     server = servers.start("scheduler", {"kubeconfig": late, "scheduler-conf": scheduler.conf})
     until("the cause in the log", server.log, lambda text: "401" in text or "nauthorized" in text)
     assert server.process.exit_code is None, server.log()

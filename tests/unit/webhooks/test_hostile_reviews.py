@@ -163,7 +163,7 @@ def test_what_takes_too_much_processor_time_is_refused(monkeypatch: pytest.Monke
     monkeypatch.setattr(admission_review, "REVIEW_S", 0.02)
     answer = review("/jobs/validate", job(*(task(f"t{i}") for i in range(3000))))
     assert answer["allowed"] is False
-    assert "takes more than the 0.02 s of processor time" in answer["status"]["message"]
+    assert "takes more than the 0.02 s of CPU time" in answer["status"]["message"]
 
 
 def test_outside_of_a_review_nothing_is_counted() -> None:

@@ -228,7 +228,7 @@ resource.BasicDevice
   allNodes *bool, taints []resource.DeviceTaint, bindsToNode *bool, bindingConditions []string
   bindingFailureConditions []string, allowMultipleAllocations *bool
 resource.Device like resource.BasicDevice
-  name! string, basic any
+  name! string, basic *resource.BasicDevice
 resource.ResourcePool
   name! string, generation! int64, resourceSliceCount! int64
 resource.ResourceSliceSpec
