@@ -196,7 +196,6 @@ class Session(SessionState):
         self._called = ""
 
     def queue_limits(self) -> QueueLimits | None:
-        """Return the limits of queues, stated ones before parts by weight."""
         """Return the limits of queues, stated ones before parts by weight; None without any."""
         limits = [plugin.queue_limits(self.snapshot, self.total) for plugin in self.plugins]
         known = [each for each in limits if each is not None]
