@@ -225,6 +225,9 @@ class Reservation(Plugin, name="reservation"):
         several = len({*table.queue[jobs].tolist()}) > 1
         if (several and (self.scope != "cluster" or self._is_ordered)) or self.max_hold:
             return []
+        # among pods of several kinds a turn may lead to other nodes, so every job has one
+        if len({ssn.future.demand(row).kind for row in ssn.jobs()}) > 1:
+            return []
         line, order = self._line(int(table.queue[jobs[0]])), ssn.sort_jobs(jobs)
         lacks = self._waits & (table.n_pending_best_effort == 0)
         waiting = [row for row in order if lacks[row]]
