@@ -1,24 +1,30 @@
-"""What recording costs and takes: CPU and memory at 100 changes a second, bytes of a day, opening.
+"""What recording costs and takes: CPU and memory, bytes of a day, opening a moment of it.
 
-``python -m bench.record`` plays minutes of a day of 5,000 nodes with 50,000 pods, on which as many
-come and go in a day, on a virtual clock, and prints a table against the budgets.
+``python -m bench.record`` plays a whole day of 5,000 nodes with 50,000 pods, on which as many come
+and go as pods of Volcano jobs, on a virtual clock through the recorder, and prints a table against
+the budgets.  ``--hours`` plays less of it.
 """
 
 import argparse
+import heapq
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 import numpy as np
 
 from pumice.api.times import rfc3339
 from pumice.cluster.base import Event
+from pumice.diagnosis.job_history import spans_of
 from pumice.records.entries import CycleEntry
-from pumice.records.history import History, Moment
+from pumice.records.history import History
 from pumice.records.recorder import Recorder
+from pumice.records.segments import read_head, segment_files
 
 _START: Final = 1_767_225_600.0
 _DAY_S: Final = 86_400
@@ -26,7 +32,12 @@ _NODES, _PODS = 5_000, 50_000
 _GROUP: Final = 10
 """Pods of a job."""
 _HEARTBEAT_S: Final = 300
+_TRACED: Final = range(3_500, 3_720)
+"""Seconds in which memory is measured, which makes all slower: a checkpoint is among them."""
+_CHANGES_OF_A_SEGMENT: Final = 2
+"""How many changes for each object begin another segment, where they come fast."""
 _BUDGETS: Final = {"cpu": 1.0, "memory": 60.0, "day": 500.0, "open": 2.0}
+_Steps = Iterator[tuple[float, Event]]
 
 
 def pod(number: int, rng: np.random.Generator, created: float) -> dict[str, Any]:
@@ -136,138 +147,292 @@ def node(number: int, beat: float) -> dict[str, Any]:
     }
 
 
-def life(
-    first: dict[str, Any], host: str, at: float, run_s: float
-) -> Iterator[tuple[float, Event]]:
-    """Yield what happens to a pod, from its creation to its deletion."""
-    version = int(at)
-
-    def step(moment: float, what: str, **status: Any) -> tuple[float, Event]:
-        nonlocal version, first
-        version += 1
-        first = {
-            **first,
-            "metadata": {**first["metadata"], "resourceVersion": str(version)},
-            "status": {**first["status"], **status},
+def changing(first: dict[str, Any], at: float, steps: list[tuple[float, dict[str, Any]]]) -> _Steps:
+    """Yield what happens to an object: it comes, its parts change as ``steps`` state, it goes."""
+    known, end = first, at
+    yield at, Event("ADDED", known)
+    for after, parts in steps:
+        end = at + after
+        meta = {**known["metadata"], "resourceVersion": str(int(1000 * end))}
+        meta.update(parts.get("metadata", {}))
+        known = {
+            **known,
+            **{part: {**known.get(part, {}), **values} for part, values in parts.items()},
+            "metadata": meta,
         }
-        return moment, Event(what, first)  # type: ignore[arg-type]
+        yield end, Event("MODIFIED", known)
+    yield end + 300, Event("DELETED", known)
+
+
+def pod_steps(host: str, wait_s: float, run_s: float) -> list[tuple[float, dict[str, Any]]]:
+    """Return what a scheduler and a kubelet write of a pod."""
 
     def conditions(*kinds: str) -> list[dict[str, str]]:
-        return [{"type": k, "status": "True", "lastTransitionTime": rfc3339(at)} for k in kinds]
+        return [{"type": k, "status": "True", "lastTransitionTime": rfc3339(_START)} for k in kinds]
 
-    yield step(at, "ADDED")
     waiting = {
         "type": "PodScheduled",
         "status": "False",
         "reason": "Unschedulable",
         "message": "0/5000 nodes are available: 5000 Insufficient nvidia.com/gpu.",
     }
-    yield step(at + 1, "MODIFIED", conditions=[waiting])
-    first = {**first, "spec": {**first["spec"], "nodeName": host}}
-    yield step(at + 60, "MODIFIED", conditions=conditions("PodScheduled"))
-    started = {"startTime": rfc3339(at + 61), "hostIP": "10.0.0.1"}
-    yield step(at + 61, "MODIFIED", conditions=conditions("PodScheduled", "Initialized"), **started)
-    ready = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
-    yield step(
-        at + 65, "MODIFIED", phase="Running", podIP="10.1.2.3", conditions=conditions(*ready)
-    )
-    yield step(
-        at + 65 + run_s, "MODIFIED", phase="Succeeded", conditions=conditions("PodScheduled")
-    )
-    yield step(at + 365 + run_s, "DELETED")
+    bound = {"conditions": conditions("PodScheduled")}
+    started = {"conditions": conditions("PodScheduled", "Initialized"), "hostIP": "10.0.0.1"}
+    ready = conditions("PodScheduled", "Initialized", "ContainersReady", "Ready")
+    running = {"phase": "Running", "podIP": "10.1.2.3", "conditions": ready}
+    return [
+        (1.0, {"status": {"conditions": [waiting]}}),
+        (wait_s, {"spec": {"nodeName": host}, "status": bound}),
+        (wait_s + 1, {"status": started}),
+        (wait_s + 5, {"status": running}),
+        (wait_s + 5 + run_s, {"status": {"phase": "Succeeded", **bound}}),
+    ]
 
 
-def day(pods: int, nodes: int, seconds: int, seed: int = 0) -> list[tuple[float, Event]]:
-    """Return all changes of pods in their order."""
-    rng = np.random.default_rng(seed)
-    found: list[tuple[float, Event]] = []
-    jobs = rng.uniform(-4 * 3600, seconds, pods * (seconds + 4 * 3600) // _DAY_S // _GROUP)
-    arrivals = np.sort(jobs)
-    for number in range(len(arrivals) * _GROUP):
-        at = _START + float(arrivals[number // _GROUP])
-        host = f"node-{int(rng.integers(nodes)):05d}"
-        found += life(pod(number, rng, at), host, at, float(rng.exponential(3600)))
-    return sorted((each for each in found if each[0] < _START + seconds), key=lambda e: e[0])
+def job(number: int, at: float) -> dict[str, Any]:
+    """Make a job of Volcano."""
+    template = pod(number * _GROUP, np.random.default_rng(number), at)
+    made = {
+        "name": f"train-{number:06d}",
+        "namespace": f"team-{number % 40}",
+        "uid": f"{number:032x}",
+        "resourceVersion": "1",
+        "creationTimestamp": rfc3339(at),
+    }
+    task = {"name": "worker", "replicas": _GROUP, "template": {"spec": template["spec"]}}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": made,
+        "spec": {"queue": f"q{number % 12}", "minAvailable": _GROUP, "tasks": [task]},
+        "status": {"state": {"phase": "Pending"}},
+    }
 
 
-def standing() -> list[dict[str, Any]]:
-    """Return pods that run all day."""
-    rng, found = np.random.default_rng(1), []
+def group(number: int, at: float) -> dict[str, Any]:
+    """Make the pod group of a job."""
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "controller": True}
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": f"train-{number:06d}",
+            "namespace": f"team-{number % 40}",
+            "uid": f"f{number:031x}",
+            "resourceVersion": "1",
+            "creationTimestamp": rfc3339(at),
+            "ownerReferences": [{**owner, "name": f"train-{number:06d}", "uid": f"{number:032x}"}],
+        },
+        "spec": {"queue": f"q{number % 12}", "minMember": _GROUP, "minResources": {"cpu": "40"}},
+        "status": {"phase": "Pending"},
+    }
+
+
+def group_steps(wait_s: float, run_s: float) -> list[tuple[float, dict[str, Any]]]:
+    """Return what a scheduler writes of a pod group: its phase, and why it waits."""
+
+    def waits(code: str) -> dict[str, Any]:
+        why = f"{code}: 10 pods need 10 nvidia.com/gpu"
+        return {
+            "metadata": {
+                "annotations": {
+                    "pumice.dev/waiting-cause": code,
+                    "pumice.dev/waiting-why": why,
+                }
+            },
+            "status": {"phase": "Inqueue", "conditions": [{"type": "Unschedulable",
+                "status": "True", "reason": "NotEnoughResources", "message": why}]},
+        }  # fmt: skip
+
+    causes = ("InsufficientResource", "JobAhead", "QueueOverCapability")
+    return [
+        *((1 + part * wait_s / 3, waits(code)) for part, code in enumerate(causes)),
+        (wait_s, {"metadata": {"annotations": {}}, "status": {"phase": "Running"}}),
+        (wait_s + 5 + run_s, {"status": {"phase": "Completed"}}),
+    ]
+
+
+def job_steps(wait_s: float, runs: list[float]) -> list[tuple[float, dict[str, Any]]]:
+    """Return what the controller writes of a job: how many pods do what."""
+    found: list[tuple[float, dict[str, Any]]] = [
+        (2.0, {"status": {"pending": _GROUP, "minAvailable": _GROUP}}),
+        (wait_s + 6, {"status": {"state": {"phase": "Running"}, "running": _GROUP}}),
+    ]
+    for done, run_s in enumerate(sorted(runs), 1):
+        counts = {"running": _GROUP - done, "succeeded": done}
+        found.append((wait_s + 6 + run_s, {"status": counts}))
+    return [*found, (found[-1][0] + 1, {"status": {"state": {"phase": "Completed"}}})]
+
+
+@dataclass(order=True)
+class _Due:
+    at: float
+    number: int
+    event: Event = field(compare=False)
+    rest: _Steps = field(compare=False)
+
+
+class Day:
+    """Jobs that come and go, and nodes that report, in the order of time."""
+
+    def __init__(self, seconds: int) -> None:
+        self._rng = rng = np.random.default_rng(0)
+        before = 4 * 3600  # some are there when the day begins
+        count = _PODS * (seconds + before) // _DAY_S // _GROUP
+        self._arrivals = np.sort(rng.uniform(-before, seconds, count))
+        self._next = self._n_due = 0
+        self._due: list[_Due] = []
+
+    def until(self, passed: float) -> Iterator[Event]:
+        """Yield what happens until so many seconds have passed."""
+        while self._next < len(self._arrivals) and self._arrivals[self._next] <= passed:
+            self._arrive(self._next, _START + float(self._arrivals[self._next]))
+            self._next += 1
+        while self._due and self._due[0].at <= _START + passed:
+            due = heapq.heappop(self._due)
+            yield due.event
+            self._push(due.rest)
+
+    def _push(self, steps: _Steps) -> None:
+        step = next(steps, None)
+        if step is not None:
+            self._n_due += 1
+            heapq.heappush(self._due, _Due(step[0], self._n_due, step[1], steps))
+
+    def _arrive(self, number: int, at: float) -> None:
+        rng = self._rng
+        wait_s = 6 + float(rng.exponential(600))
+        runs = [float(each) for each in rng.exponential(3600, _GROUP)]
+        self._push(changing(job(number, at), at, job_steps(wait_s, runs)))
+        self._push(changing(group(number, at), at, group_steps(wait_s, max(runs))))
+        for task, run_s in enumerate(runs):
+            made = pod(number * _GROUP + task, rng, at)
+            host = f"node-{int(rng.integers(_NODES)):05d}"
+            self._push(changing(made, at, pod_steps(host, wait_s, run_s)))
+
+
+def standing() -> Iterator[dict[str, Any]]:
+    """Yield pods that run all day."""
+    rng = np.random.default_rng(1)
     for number in range(_PODS):
         one = pod(10 * _PODS + number, rng, _START)
         one["spec"]["nodeName"] = f"node-{number % _NODES:05d}"
         one["status"]["phase"] = "Running"
-        found.append(one)
-    return found
+        yield one
 
 
-def record_part(folder: Path, seconds: int) -> tuple[int, float, float, int]:
-    """Record a part of a day; return changes, CPU seconds, memory, and bytes of changes."""
-    clock = [_START]
-    events = day(_PODS, _NODES, seconds)
+def decided(at: float, events: list[Event]) -> CycleEntry:
+    """Make the line of the cycle that gave pods their nodes."""
+    bound = (
+        each.object for each in events
+        if each.object["kind"] == "Pod" and [*each.object["status"].get("conditions", ())][-1:]
+        and len(each.object["status"]["conditions"]) == 1 and "nodeName" in each.object["spec"]
+    )  # fmt: skip
+    binds = {
+        f"{one['metadata']['namespace']}/{one['metadata']['name']}": one["spec"]["nodeName"]
+        for one in bound
+    }
+    return CycleEntry(now=at, steady=at, binds=binds, digest="0" * 16)
+
+
+@dataclass
+class Cost:
+    """What recording took."""
+
+    changes: int = 0
+    seconds: float = 0.0
+    """CPU besides checkpoints."""
+    checkpoints: list[float] = field(default_factory=list)
+    """CPU of each; the first is that of the beginning."""
+    peak: float = 0.0
+    """MiB besides the objects."""
+
+    def share(self, objects: int) -> float:
+        """Return the part of a core at 100 changes a second, in percent."""
+        between = _CHANGES_OF_A_SEGMENT * objects / 100
+        return 100 * (100 * self.seconds / self.changes + median(self.checkpoints) / between)
+
+
+def play(folder: Path, seconds: int) -> Cost:
+    """Record a day, or the beginning of one."""
+    clock, cost, traffic = [_START], Cost(), Day(seconds)
     recorder = Recorder(folder, lambda: clock[0], by="scheduler")
     recorder.listed("Node", [node(n, _START) for n in range(_NODES)])
-    place = next(n for n, (at, _) in enumerate(events) if at > _START)
-    recorder.listed("Pod", standing())
-    recorder.changed(event for _, event in events[:place])
+    recorder.listed("Pod", [*standing()])
+    recorder.changed(traffic.until(0))
     recorder.flush()
+    start = time.process_time()
     recorder.flush()  # the first segment has no checkpoint; the second one is as all others
-    before, changes, spent, peak = History(folder).size, 0, 0.0, 0.0
-    tracemalloc.start()
+    cost.checkpoints.append(time.process_time() - start)
+    segments = len(segment_files(folder))
     for second in range(1, seconds):
         clock[0] = _START + second
-        due = place
-        while due < len(events) and events[due][0] <= clock[0]:
-            due += 1
+        if second == _TRACED.start:
+            tracemalloc.start()
         beats = range(second % _HEARTBEAT_S, _NODES, _HEARTBEAT_S)
         heard = [Event("MODIFIED", node(n, clock[0])) for n in beats]
-        if second == seconds // 2:
-            tracemalloc.stop()  # from here on CPU is measured, which tracing costs
+        events = [*traffic.until(second), *heard]
+        cycle = decided(clock[0], events)
         start = time.process_time()
-        recorder.changed([*(event for _, event in events[place:due]), *heard])
-        recorder.decided(CycleEntry(now=clock[0], steady=clock[0], digest="0" * 16))
+        recorder.changed(events)
+        recorder.decided(cycle)
         recorder.flush()
-        if second >= seconds // 2:
-            spent += time.process_time() - start
-            changes += due - place + len(heard)
+        taken = time.process_time() - start
+        if second in _TRACED:
+            if second in (_TRACED[-1], seconds - 1):
+                cost.peak = tracemalloc.get_traced_memory()[1] / 2**20
+                tracemalloc.stop()
+                segments = len(segment_files(folder))
+            continue
+        if taken > 0.2 and len(segment_files(folder)) > segments:
+            segments = len(segment_files(folder))
+            cost.checkpoints.append(taken)
         else:
-            peak = tracemalloc.get_traced_memory()[1] / 2**20
-        place = due
+            cost.seconds += taken
+            cost.changes += len(events)
     recorder.close()
-    return changes, spent, peak, History(folder).size - before
+    return cost
+
+
+def timed(what: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the CPU seconds that something takes, and its result."""
+    start = time.process_time()
+    found = what()
+    return time.process_time() - start, found
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=int, default=10)
-    seconds = 60 * parser.parse_args().minutes
+    parser.add_argument("--hours", type=float, default=24)
+    parser.add_argument("--keep", type=Path, help="leave the record in this directory")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "record"
-        changes, spent, peak, size = record_part(folder, seconds)
-        history = History(folder)
-        start = time.process_time()
-        moment = history.at()
-        opened = time.process_time() - start
-        checkpoint = _checkpoint_bytes(Path(place) / "other", moment)
-    day_bytes = 2 * size * _DAY_S / seconds + 24 * checkpoint
-    share = 100 * spent / changes * 100
-    print(f"{len(moment.objects)} objects, {changes} changes in the second half")
-    print(f"at 100 changes a second {share:7.2f} % of a core (budget {_BUDGETS['cpu']:g})")
-    print(f"memory of recording     {peak:7.1f} MiB         (budget {_BUDGETS['memory']:g})")
-    print(
-        f"a whole day, at most    {day_bytes / 2**20:7.1f} MiB         (budget {_BUDGETS['day']:g})"
+        folder = given.keep or Path(place) / "record"
+        cost = play(folder, int(3600 * given.hours))
+        show(History(folder), cost, given.hours)
+
+
+def show(history: History, cost: Cost, hours: float) -> None:
+    """Print what was measured beside the budgets."""
+    # the end of a segment is the moment that takes longest
+    ends = [read_head(path).at - 1 for path in segment_files(history.folder).values()]
+    opened = [timed(lambda at=at: history.at(at)) for at in (*ends[2:5], None)]  # type: ignore[misc]
+    told, _ = timed(lambda: spans_of(history))
+    moment, size = opened[-1][1], history.size / 2**20
+    print(f"{len(moment.objects)} objects; {cost.changes} changes in {hours:g} h in "
+          f"{len(segment_files(history.folder))} segments; a checkpoint takes "
+          f"{median(cost.checkpoints):.1f} s")  # fmt: skip
+    rows = (
+        ("at 100 changes a second", cost.share(len(moment.objects)), "% of a core", "cpu"),
+        ("memory of recording", cost.peak, "MiB", "memory"),
+        (f"a record of {hours:g} h", size, "MiB", "day"),
+        ("opening a moment", max(seconds for seconds, _ in opened), "s", "open"),
+        ("history of all of it", told, "s", ""),
     )
-    print(f"opening a moment        {opened:7.2f} s           (budget {_BUDGETS['open']:g})")
-
-
-def _checkpoint_bytes(folder: Path, moment: Moment) -> int:
-    """Return the bytes of a checkpoint: a day has one each hour, and one for as many changes."""
-    recorder = Recorder(folder, lambda: moment.now, by="scheduler")
-    for manifest in moment.objects.values():
-        recorder.put(manifest)
-    recorder.close()
-    return History(folder).size
+    for words, value, unit, budget in rows:
+        known = f"(budget {_BUDGETS[budget]:g})" if budget else ""
+        print(f"{words:26}{value:8.2f} {unit:12}{known}".rstrip())
 
 
 if __name__ == "__main__":

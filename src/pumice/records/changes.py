@@ -29,7 +29,7 @@ def _patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():
         known = old.get(key)
-        if known is value or (known == value and key in old):
+        if key in old and (known is value or known == value):
             continue
         if isinstance(known, dict) and isinstance(value, dict):
             found[key] = _patch(known, value)

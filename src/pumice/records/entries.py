@@ -5,11 +5,12 @@ docs/record-format.md describes them for other programs.
 
 import zlib
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
-from pumice.api.kinds import Manifest
+from pumice.api.json_text import check_depth, is_surely_shallow
+from pumice.api.kinds import DEFAULT_QUEUE, SCHEDULER_NAME, Manifest
 
 FORMAT: Final = "pumice-record"
 VERSION: Final = 1
@@ -18,6 +19,9 @@ MAGIC: Final = b"\x1f\x8b\x08"
 _GZIP: Final = 31
 """The window of zlib that reads and writes gzip."""
 _LEVEL: Final = 6
+_STEP: Final = 1 << 16
+_LAST_SECOND: Final = 253_402_300_799
+"""The end of the year 9999, after which there are no dates."""
 LARGEST_PIECE: Final = 64 << 20
 """Bytes of a piece once it is taken apart; writers stay far below."""
 
@@ -47,6 +51,20 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
     source: str = ""
 
 
+class Settings(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Options of a scheduler, besides its configuration, that decide with it."""
+
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    names: tuple[str, ...] = (SCHEDULER_NAME,)
+    agents: tuple[str, ...] = ()
+    assume: bool = False
+    """Whether it takes its own writes for done before the cluster shows them."""
+    default_queue: str = DEFAULT_QUEUE
+    node_selector: tuple[str, ...] = ()
+    queue_gates: bool = False
+    started_at: float | None = None
+
+
 class CycleEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One cycle of a scheduler: its inputs besides objects, and its decisions."""
 
@@ -56,6 +74,8 @@ class CycleEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     binds: dict[str, str] = {}
     evictions: dict[str, str] = {}
     """Pod to the action that evicted it."""
+    beneficiaries: dict[str, str] = {}
+    """Evicted pod to the one that it makes room for, if any."""
     pipelined: dict[str, str] = {}
     phases: dict[str, str] = {}
     """Pod group to its phase, where it changed."""
@@ -88,8 +108,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Measured use of the nodes for which it changed; null for one without."""
     hidden: dict[str, str] | None = None
     """Kinds that the recorder could not read, with the reason."""
-    settings: dict[str, Any] | None = None
-    """Options of the scheduler that decide with it."""
+    settings: Settings | None = None
     cycle: CycleEntry | None = None
     checkpoint: int | None = None
     """The end of a checkpoint, with how many objects it has."""
@@ -129,16 +148,20 @@ def unpacked_piece(content: memoryview) -> tuple[bytes, int] | None:
     Raises:
         ValueError: it is no piece.
     """
-    opener = zlib.decompressobj(_GZIP)
-    try:
-        text = opener.decompress(content, LARGEST_PIECE)
-    except zlib.error as error:
-        raise ValueError(str(error)) from None
-    if not opener.eof:
-        if len(text) >= LARGEST_PIECE:
+    opener, texts, room, at = zlib.decompressobj(_GZIP), list[bytes](), LARGEST_PIECE, 0
+    while not opener.eof:
+        if at >= len(content):
+            return None
+        step = content[at : at + _STEP]  # what is behind the piece is copied
+        at += len(step)
+        try:
+            texts.append(opener.decompress(step, room))
+        except zlib.error as error:
+            raise ValueError(str(error)) from None
+        room -= len(texts[-1])
+        if room <= 0:
             raise ValueError(f"a piece of more than {LARGEST_PIECE >> 20} MiB")
-        return None
-    return text, len(content) - len(opener.unused_data)
+    return b"".join(texts), at - len(opener.unused_data)
 
 
 def head_of(line: bytes) -> Head:
@@ -149,13 +172,19 @@ def head_of(line: bytes) -> Head:
     """
     try:
         head = _heads.decode(line)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(f"not the beginning of a record ({error})") from None
     if head.format != FORMAT:
         raise ValueError(f"a file of format {head.format[:40]!r}, not {FORMAT!r}")
     if head.version != VERSION:
         raise ValueError(f"version {head.version} of the format; this Pumice reads {VERSION}")
+    _check_time(head.at)
     return head
+
+
+def _check_time(at: float) -> None:
+    if not 0 <= at <= _LAST_SECOND:
+        raise ValueError("a time outside of the years 1970 to 9999")
 
 
 def piece_number(line: bytes) -> int:
@@ -166,7 +195,7 @@ def piece_number(line: bytes) -> int:
     """
     try:
         return _piece_heads.decode(line).piece
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(f"not the beginning of a piece ({error})") from None
 
 
@@ -177,9 +206,16 @@ def entry_of(line: bytes) -> Entry:
         ValueError: it is something else.
     """
     try:
+        if not is_surely_shallow(line):
+            check_depth(line.decode(), "a line")
         entry = _entries.decode(line)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from None
+    _check_time(entry.at)
+    if entry.cycle is not None:
+        _check_time(entry.cycle.now)
+    if entry.settings is not None:
+        _check_time(entry.settings.started_at or 0.0)
     if entry.put is not None and not is_object(entry.put):
         raise ValueError("an object without apiVersion, kind or name")
     return entry

@@ -5,7 +5,9 @@ Whatever cannot be read is named in ``problems`` with its place; the rest is rea
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,10 +18,11 @@ from pumice.cluster.embedded.patches import merge_patch
 from pumice.errors import InputError, Words
 from pumice.garbage_collection import paused
 from pumice.records.changes import keeps_identity, merge_into, place_of
-from pumice.records.entries import Conf, Entry, Head, Place, is_object
+from pumice.records.entries import Conf, Entry, Head, Place, Settings, is_object
 from pumice.records.segments import (
+    BACK_S,
     Piece,
-    ends_checkpoint,
+    checkpoint_of,
     entries_of,
     foreign_names,
     read_entries,
@@ -27,9 +30,14 @@ from pumice.records.segments import (
     read_pieces,
     segment_files,
 )
+from pumice.records.stores import is_remote, located, reaching
 
 _CLOCK: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
 _MOST_PROBLEMS: Final = 100
+_SILENCE_S: Final = 150.0
+"""Without a line for so long the recorder did not run: it writes one each minute."""
+_AT_ONCE: Final = 16
+"""Segments of a store that are asked for at the same time."""
 _WANTED: Final = 'a time such as "03:10", "-2h" or "2026-01-15T10:00:19Z"'
 
 
@@ -42,7 +50,7 @@ class Moment:
     conf: Conf | None = None
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
     hidden: dict[str, str] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
     is_shared: bool = True
     """Whether others may hold objects, so that one that changes is another one."""
 
@@ -112,24 +120,36 @@ class History:
         Raises:
             InputError: there is no record in the folder, or nothing of it can be read.
         """
-        self.folder = folder
+        self.folder = folder = located(folder)
         self.problems: list[str] = []
         self._reports = 0
         self._heads: dict[int, Head] = {}
+        self._ends: dict[int, Piece | None] = {}
+        """Where the checkpoints of segments end, as far as known; None if one is not whole."""
         try:
-            self._files = segment_files(folder)
-            foreign = foreign_names(folder)
+            with reaching(folder):
+                self._files = segment_files(folder)
+                foreign = foreign_names(folder)
         except OSError as error:
             raise _no_record(folder, error.strerror or str(error)) from None
         for name in foreign:
             self._report(f"{folder / name}: not a part of the record; left out")
-        for number, path in self._files.items():
-            try:
-                self._heads[number] = read_head(path)
-            except InputError as error:
-                self._report(str(error))
+        for number, head in zip(self._files, self._read_heads(), strict=True):
+            if isinstance(head, Head):
+                self._heads[number] = head
+            else:
+                self._report(str(head))
+        for before, after in pairwise(self._files):
+            if after > before + 1:
+                self._report(f"{folder}: segments {before + 1} to {after - 1} are missing")
         if not self._heads:
             raise _no_record(folder, "none that can be read" if self._files else "none")
+
+    def _read_heads(self) -> Iterator[Head | InputError]:
+        if not is_remote(self.folder):
+            return map(_head, self._files.values())
+        with ThreadPoolExecutor(_AT_ONCE) as pool:  # each is a request
+            return pool.map(_head, self._files.values())
 
     def _report(self, problem: str) -> None:
         self._reports += 1
@@ -148,7 +168,7 @@ class History:
         for piece in read_pieces(self._files[number], lambda _: None):
             last = piece if piece.lines else last
         times = (entry.at for entry in entries_of(last, self._files[number], lambda _: None))
-        return max(self._heads[number].at, *times)
+        return max((self._heads[number].at, *times))
 
     @property
     def by(self) -> str:
@@ -187,11 +207,16 @@ class History:
         if isinstance(when, str):
             when = self.time(when)
         numbers = [n for n, head in self._heads.items() if when is None or head.at <= when]
+        if when is not None:  # a clock may have been put back
+            numbers.sort(key=lambda number: self._heads[number].at)
         for number in reversed(numbers):
             with paused():
                 moment, is_whole = self._opened(number, when)
             if is_whole:
-                moment.now = max(moment.now, self._heads[number].at) if when is None else when
+                moment.now = max(moment.now, self._heads[number].at)
+                if when is not None:
+                    self._report_silence(number, moment.now, when)
+                    moment.now = when
                 return moment
         raise InputError(
             wanted=f"a time from {rfc3339(self.start)} on",
@@ -204,7 +229,10 @@ class History:
         """Read a segment up to a time; return whether its checkpoint is whole."""
         moment, is_whole, unknown = Moment(is_shared=False), False, 0
         for entry in read_entries(self._files[number], self._report):
-            if is_whole and until is not None and entry.at > until:
+            is_later = until is not None and (
+                entry.at > until or entry.at < moment.now - BACK_S  # the clock was put back
+            )
+            if is_whole and is_later:
                 break
             moment.now = max(moment.now, entry.at)
             is_whole |= entry.checkpoint is not None
@@ -212,15 +240,23 @@ class History:
         self._report_unknown(number, unknown)
         return moment, is_whole
 
+    def _report_silence(self, number: int, known: float, when: float) -> None:
+        if when - known > _SILENCE_S:
+            path, times = self._files[number], f"{rfc3339(known)} to {rfc3339(when)}"
+            self._report(f"{path}: nothing from {times}; the cluster is as it was before")
+
     def _report_unknown(self, number: int, unknown: int) -> None:
         if unknown:
             path = self._files[number]
             self._report(f"{path}: {unknown} changes of objects whose beginning is lost left out")
 
-    def steps(self, since: float | None = None, until: float | None = None) -> Iterator[Step]:
+    def steps(
+        self, since: float | None = None, until: float | None = None, *, only: bytes = b""
+    ) -> Iterator[Step]:
         """Yield what happened from one time to another, with the cluster after it.
 
-        The objects of the first checkpoint come first, as of its time.
+        The objects of the first checkpoint come first, as of its time.  With ``only``, lines
+        without that word are mostly left out unread, and so are their objects.
         """
         first = max(
             (n for n, head in self._heads.items() if since is None or head.at <= since),
@@ -234,7 +270,7 @@ class History:
             if is_new:
                 moment = Moment()
             following, known = 0, self._reports
-            for step in self._segment_steps(number, moment, is_new=is_new):
+            for step in self._segment_steps(number, moment, only, is_new=is_new):
                 if step.entry.next is not None:
                     is_sound = self._reports == known
                     following = step.entry.next if is_sound else 0  # else it begins again
@@ -245,29 +281,49 @@ class History:
 
     def _is_whole(self, number: int) -> bool:
         """Return whether the checkpoint of a segment is whole; if not, the one before goes on."""
-        pieces = read_pieces(self._files[number], self._report)
-        return any(map(ends_checkpoint, pieces))
+        if number not in self._ends:
+            pieces = read_pieces(self._files[number], self._report)
+            ends = (
+                replace(piece, lines=[]) for piece in pieces if checkpoint_of(piece) is not None
+            )
+            self._ends[number] = next(ends, None)
+        return self._ends[number] is not None
 
-    def _segment_steps(self, number: int, moment: Moment, *, is_new: bool) -> Iterator[Step]:
+    def _segment_steps(
+        self, number: int, moment: Moment, only: bytes, *, is_new: bool
+    ) -> Iterator[Step]:
         """Yield the steps of a segment, up to where the next one goes on.
 
         Of its checkpoint only if the cluster before it is not known.
         """
-        is_first, is_skipped, unknown = is_new, not is_new, 0
-        for entry in read_entries(self._files[number], self._report):
-            if is_skipped:
-                is_skipped = entry.checkpoint is None
-                continue
+        is_first, unknown = is_new, 0
+        for entry in self._entries(number, only, is_new=is_new):
             if entry.next is not None:
                 if entry.next in self._heads and self._is_whole(entry.next):
                     yield Step(entry, moment)
                     break
                 continue
             moment.now = max(moment.now, entry.at)
-            unknown += not moment.apply(entry)
+            unknown += not moment.apply(entry) and not only
             yield Step(entry, moment, is_first)
             is_first = False
         self._report_unknown(number, unknown)
+
+    def _entries(self, number: int, only: bytes, *, is_new: bool) -> Iterator[Entry]:
+        """Yield the lines of a segment, of its checkpoint only if it ``is_new``."""
+        path = self._files[number]
+        for piece in read_pieces(path, self._report, None if is_new else self._ends[number]):
+            if only:  # the last line tells the time, and where the next segment goes on
+                kept = [line for line in piece.lines[:-1] if only in line]
+                piece = replace(piece, lines=[*kept, *piece.lines[-1:]])  # noqa: PLW2901
+            yield from entries_of(piece, path, self._report)
+
+
+def _head(path: Path) -> Head | InputError:
+    try:
+        return read_head(path)
+    except InputError as error:
+        return error
 
 
 def _no_record(folder: Path, found: str) -> InputError:

@@ -9,6 +9,7 @@ from pumice.api.times import rfc3339, rfc3339_micro
 from pumice.errors import InputError
 from pumice.records.history import History
 from pumice.records.segments import is_record
+from pumice.records.stores import beside, is_url
 
 
 def read_named_records(
@@ -35,17 +36,21 @@ def read_named_records(
 
 
 def _is_record(path: Path, name: str) -> bool:
+    if is_url(name):
+        return True
     try:
-        return is_record(path.parent / name)
+        return is_record(beside(path.parent, name))
     except (OSError, ValueError):  # whoever reads it as a file names the fault
         return False
 
 
 def _snapshot(path: Path, name: str, when: str | None) -> dict[str, Any]:
+    where = "objectsFrom"
     try:
-        moment = History(path.parent / name).at(when)
+        history = History(beside(path.parent, name))
+        where = "now" if when is not None else where
+        moment = history.at(when)
     except InputError as error:
-        where = "now" if when is not None else "objectsFrom"
         raise problem(path, where, error.found, error.wanted, error.hint) from None
     usage = {
         node: {key: rfc3339(value) if key == "metricsTime" else value for key, value in one.items()}

@@ -11,18 +11,32 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from pumice import __version__, logs
+from pumice.api.duration import parse_duration
 from pumice.api.kinds import Manifest
 from pumice.api.output_files import is_temporary, make_folder
+from pumice.api.quantity import value
 from pumice.api.redaction import conf_without_secrets, without_secrets
+from pumice.api.wording import value_of
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.data_records import open_own
-from pumice.errors import InputError, PumiceError, Words
+from pumice.errors import InputError, OutputError, PumiceError, Words
 from pumice.records.changes import difference, is_touch, place_of, without_heartbeats
-from pumice.records.entries import FORMAT, VERSION, Conf, CycleEntry, Entry, Head, Place, line_of
+from pumice.records.entries import (
+    FORMAT,
+    VERSION,
+    Conf,
+    CycleEntry,
+    Entry,
+    Head,
+    Place,
+    Settings,
+    line_of,
+)
 from pumice.records.segments import (
+    BACK_S,
     LOCK,
     SegmentWriter,
     drop,
@@ -31,6 +45,7 @@ from pumice.records.segments import (
     segment_files,
     thin,
 )
+from pumice.records.stores import Hold, is_remote, located, reaching
 
 _log = logs.get("record")
 FLUSH_S: Final = 0.8
@@ -59,6 +74,21 @@ class Limits:
     segment_s: float = _HOUR_S
     """How long a segment lasts at most."""
 
+    @classmethod
+    def of(cls, size: str, age: str, mark: str = "") -> "Limits":
+        """Read both as people write them; ``mark`` stands before their names in errors.
+
+        Raises:
+            InputError: they are something else.
+        """
+        with value_of(f"{mark}size"):
+            most = value(size)
+        with value_of(f"{mark}age"):
+            age_s = parse_duration(age)
+            if age_s <= 0:
+                raise InputError(wanted="more than 0", found=age)
+        return cls(most, age_s)
+
 
 @dataclass(frozen=True, slots=True)
 class _Change:
@@ -85,7 +115,7 @@ class Recorder:
             OutputError: it cannot be made or written to.
             InputError: it holds something else, or another process writes to it.
         """
-        self.folder = folder
+        self.folder = folder = located(folder)
         self._now = now
         self._by = by
         self._limits = limits or Limits()
@@ -100,16 +130,14 @@ class Recorder:
         self._segment: SegmentWriter | None = None
         self._checkpoint_bytes = self._changes = 0
         """Bytes of the checkpoint of the segment, and changes after it."""
-        self._retry_at = self._written_at = 0.0
+        self._failed_at: float | None = None
+        self._written_at = 0.0
         self._problem = ""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        make_folder(folder, private=True)
-        _refuse_foreign(folder)
-        self._hold = _locked(folder)
-        for left in folder.iterdir():
-            if is_temporary(left.name):
-                left.unlink(missing_ok=True)
+        self._kept: dict[Path, _Kept] = {}
+        """What is known of segments that were written before."""
+        self._hold = _held(folder) if is_remote(folder) else _locked(folder)
 
     # What happens, from any thread
 
@@ -172,9 +200,9 @@ class Recorder:
         if dict(kinds) != (known.hidden if known is not None else {}):
             self._state("hidden", Entry(at=self._now(), hidden=dict(kinds)))
 
-    def settings(self, values: Mapping[str, Any]) -> None:
+    def settings(self, values: Settings) -> None:
         """Take options of the scheduler that decide with it."""
-        self._state("settings", Entry(at=self._now(), settings=dict(values)))
+        self._state("settings", Entry(at=self._now(), settings=values))
 
     def _state(self, name: str, entry: Entry) -> None:
         with self._lock:
@@ -212,6 +240,7 @@ class Recorder:
         if self._thread is not None:
             self._thread.join()
         self._wait(Entry(at=self._now(), note="the recorder was stopped"))
+        self._failed_at = None
         self.flush()
         if self._segment is not None:
             self._segment.close()
@@ -224,21 +253,22 @@ class Recorder:
 
     def flush(self) -> None:
         """Put everything so far on the disk; a failure is logged once, and tried again later."""
-        now = self._now()
-        if self._segment is None and now < self._retry_at:
+        now, failed = self._now(), self._failed_at
+        if failed is not None and failed - BACK_S <= now < failed + _RETRY_S:
             return
         try:
             if self._segment is None or self._is_behind or self._is_full(now):
                 self._begin_segment(now)
-            elif self._append(self._segment, self._take()) or self._is_silent(now):
+            else:
+                if self._append(self._segment, self._take()) or self._is_silent(now):
+                    self._written_at = now
                 self._segment.sync()
-                self._written_at = now
         except (OSError, PumiceError) as error:
             self._failed(error, now)
         else:
             if self._problem:
                 _log.info("recording again", folder=self.folder)
-            self._problem = ""
+            self._problem, self._failed_at = "", None
 
     def _is_silent(self, now: float) -> bool:
         """Write that nothing happened, if it is long ago that something did; return whether."""
@@ -253,8 +283,7 @@ class Recorder:
                 self._segment.close()
             except OSError:
                 self._segment = None  # it had more to write, which the next checkpoint has
-        self._segment = None
-        self._retry_at = now + _RETRY_S
+        self._segment, self._failed_at = None, now
         if str(error) != self._problem:
             self._problem = str(error)
             _log.error("cannot record", folder=self.folder, error=error)
@@ -271,6 +300,8 @@ class Recorder:
             return False
         changes = segment.size - self._checkpoint_bytes
         most = max(_LEAST_BYTES, self._checkpoint_bytes)
+        if now < self._written_at - BACK_S:
+            return True  # times within a segment do not go back
         is_long = changes > most or self._changes > max(_LEAST_CHANGES, 2 * self.count)
         return is_long or now - segment.head.at >= self._limits.segment_s
 
@@ -289,6 +320,7 @@ class Recorder:
         scheduler saw it.  Where changes were lost, another run begins.
         """
         old = self._segment
+        self._take_again()
         number = max(segment_files(self.folder), default=0) + 1
         with self._lock:
             known, facts = dict(self._known), dict(self._facts)
@@ -310,18 +342,30 @@ class Recorder:
             by=self._by,
             pumice=__version__,
         )
-        new = SegmentWriter(self.folder, head)
+        new = SegmentWriter(self.folder, head, self._hold if isinstance(self._hold, Hold) else None)
         try:
             meanwhile = self._write_checkpoint(new, old, known, facts)
             self._append(new, meanwhile if old is not None else taken)
             new.sync()
         except BaseException:
-            new.close()
+            new.discard()
             raise
-        if self._segment is not None:
-            self._segment.close()
-        self._segment = new
+        ended, self._segment, self._written_at = self._segment, new, now
+        if ended is not None:
+            ended.close()
         self._keep_to_limits(now)
+
+    def _take_again(self) -> None:
+        """Create and lock the folder again if it was removed or moved."""
+        if isinstance(self._hold, Hold):
+            return
+        try:
+            is_there = os.path.samestat((self.folder / LOCK).stat(), os.fstat(self._hold.fileno()))
+        except FileNotFoundError:
+            is_there = False
+        if not is_there:
+            before, self._hold = self._hold, _locked(self.folder)
+            before.close()
 
     def _write_checkpoint(
         self,
@@ -353,18 +397,28 @@ class Recorder:
 
     def _keep_to_limits(self, now: float) -> None:
         """Thin and drop old segments; the one that is written stays."""
-        files = [*segment_files(self.folder).values()][:-1]
-        ages = {path: now - _began(path, now) for path in files}
-        for path in files:
-            if ages[path] > self._limits.age_s:
-                drop(path)
-            elif ages[path] > self._limits.age_s / 2:
-                thin(path)
-        for shorten in (thin, drop):
-            for path in segment_files(self.folder).values():
-                if path not in ages or _size(self.folder) <= self._limits.size:
+        known, self._kept = self._kept, {}
+        for path in [*segment_files(self.folder).values()][:-1]:
+            kept = self._kept[path] = known.get(path) or _Kept(path, now)
+            age = now - kept.began
+            if age > self._limits.age_s:
+                kept.shorten(drop)
+            elif age > self._limits.age_s / 2:
+                kept.shorten(thin)
+        for how in (thin, drop):
+            for kept in self._kept.values():
+                if self._size <= self._limits.size:
                     break
-                shorten(path)
+                kept.shorten(how)
+        for kept in self._kept.values():  # what has no checkpoint is only good after another one
+            if not kept.is_empty:
+                break
+            kept.shorten(drop)
+
+    @property
+    def _size(self) -> int:
+        own = 0 if self._segment is None else self._segment.size
+        return own + sum(kept.size for kept in self._kept.values())
 
 
 def _line(waiting: _Waiting) -> bytes | None:
@@ -394,15 +448,31 @@ def _kept(place: Place, manifest: Manifest) -> Manifest:
     return without_heartbeats(found) if place[0] == "Node" else found
 
 
-def _began(path: Path, otherwise: float) -> float:
-    try:
-        return read_head(path).at
-    except InputError:
-        return otherwise  # whatever it is, it is not ours to drop
+class _Kept:
+    """A segment that is complete; what is known of it is not read again."""
 
+    def __init__(self, path: Path, now: float) -> None:
+        self._path = path
+        self._done: set[object] = set()
+        self.size = path.stat().st_size
+        self.is_empty = False
+        """Whether it has no objects any more."""
+        try:
+            self.began = read_head(path).at
+        except InputError:
+            self.began = now  # whatever it is, it is not ours to drop
 
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in segment_files(folder).values())
+    def shorten(self, how: Callable[[Path], int | None]) -> None:
+        """Thin or drop it, once; a failure is logged, and the segment stays as it is."""
+        if how in self._done:
+            return
+        self._done.add(how)
+        try:
+            objects = how(self._path)
+            self.size = self._path.stat().st_size if how is thin else 0
+            self.is_empty = objects == 0
+        except (OSError, PumiceError) as error:
+            _log.error("cannot shorten the record", file=self._path, error=error)
 
 
 def _refuse_foreign(folder: Path) -> None:
@@ -412,7 +482,10 @@ def _refuse_foreign(folder: Path) -> None:
         InputError: there is one.
     """
     try:
-        names = foreign_names(folder)
+        with reaching(folder):
+            names = foreign_names(folder)
+    except FileNotFoundError:  # a store has folders only while something is in them
+        names = []
     except OSError as error:
         raise InputError(
             wanted="a directory to write to", found=Words(error.strerror), file=str(folder)
@@ -426,7 +499,20 @@ def _refuse_foreign(folder: Path) -> None:
         )
 
 
-def _locked(folder: Path) -> Any:
+def _held(folder: Path) -> Hold:
+    """Take a folder of a store."""
+    _refuse_foreign(folder)
+    try:
+        return Hold(folder / LOCK)
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise OutputError(error.errno, found, str(folder), "a place to write to") from None
+
+
+def _locked(folder: Path) -> BinaryIO:
+    """Lock a folder, and make it if needed."""
+    make_folder(folder, private=True)
+    _refuse_foreign(folder)
     held = open_own(folder / LOCK, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -437,4 +523,7 @@ def _locked(folder: Path) -> Any:
             found=Words("one that another process records to"),
             file=str(folder),
         ) from None
+    for left in folder.iterdir():
+        if is_temporary(left.name):
+            left.unlink(missing_ok=True)
     return held

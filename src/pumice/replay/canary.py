@@ -15,7 +15,6 @@ from pumice.records.history import History
 from pumice.replay.compare import ENOUGH, Comparison, GroupChange, Played, play
 from pumice.scenarios.runner import CaseResult, write_junit
 from pumice.sim.figures import NAMES
-from pumice.sim.options import SimulationOptions
 from pumice.sim.output import options_data, summary
 from pumice.sim.report.page import render
 
@@ -121,11 +120,11 @@ def write_results(canary: Canary, path: Path, conf: Path) -> None:
 
 def write_page(canary: Canary, path: Path, conf: str) -> None:
     """Write one page for people: the verdict, who gains and loses, and the charts of both."""
-    played, found = canary.played, canary.comparison
+    played, found, recorded = canary.played, canary.comparison, canary.played.recorded
     measured = (played.old, played.new)
-    options = options_data(played.setup, SimulationOptions(), played.recorded.seed)
+    options = options_data(recorded.setup, recorded.options, recorded.seed)
     page = render(
-        summary(played.setup, measured, options),
+        summary(recorded.setup, measured, options),
         measured,
         (),
         title=f"{conf}: {'accepted' if canary.is_good else 'refused'}",
@@ -151,8 +150,7 @@ def _chapters(canary: Canary) -> Iterator[Chapter]:
         [
             *(f"queue {_line(each)}" for each in found.queues),
             *(f"namespace {_line(each)}" for each in found.namespaces),
-            *(f"{job} {seconds:+.0f} s" for job, seconds in (*found.winners.items(),)),
-            *(f"{job} {seconds:+.0f} s" for job, seconds in (*found.losers.items(),)),
+            *found.named(),
         ],
     )
     yield Chapter(

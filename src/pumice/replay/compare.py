@@ -2,8 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -17,10 +18,9 @@ from pumice.records.history import History
 from pumice.replay.recorded_workload import RecordedWorkload, recorded_workload
 from pumice.sim.event_log import EventKind
 from pumice.sim.figures import figures_of
-from pumice.sim.inputs import SimulationInput, simulate
+from pumice.sim.inputs import simulate
 from pumice.sim.job_run import JobRun, Outcome
 from pumice.sim.measure import Measures
-from pumice.sim.options import SimulationOptions
 from pumice.sim.statistics import Interval, interval, paired
 
 ENOUGH: Final = 0.8
@@ -95,12 +95,30 @@ class Comparison:
     winners: dict[str, float]
     """Jobs that start earliest by comparison, with the seconds."""
     losers: dict[str, float]
+    only_old: list[str]
+    """Jobs that never start under the new one."""
+    only_new: list[str]
+    """Jobs that never start under the old one."""
 
     @property
     def is_clear(self) -> bool:
         """Whether waits differ by more than chance and the error of the simulation."""
         least = max(self.wait.low, -self.wait.high)
         return least > self.fidelity.bound_s
+
+    def named(self) -> Iterator[str]:
+        """Yield in words which jobs gain and lose most."""
+        for words, names in (
+            ("never start under the new one", self.only_old),
+            ("start under the new one only", self.only_new),
+        ):
+            if names:
+                more = ", …" if len(names) > _NAMED else ""
+                yield f"{len(names)} {words}: {', '.join(names[:_NAMED])}{more}"
+        for words, jobs in (("most earlier", self.winners), ("most later", self.losers)):
+            if jobs:
+                named = ", ".join(f"{job} {seconds:+.0f} s" for job, seconds in jobs.items())
+                yield f"{words}: {named}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all as plain data."""
@@ -115,17 +133,15 @@ class Played:
     old: Measures
     new: Measures
 
-    @property
-    def setup(self) -> SimulationInput:
-        """What was simulated."""
-        return SimulationInput(self.recorded.workload, self.recorded.cluster)
-
     def compared(self) -> Comparison:
         """Compare both, job by job."""
         pair = paired(self.old, self.new)
         waits = both_waits(self.old.outcome, self.new.outcome)
         changes = {key: new - old for key, (_, old, new) in waits.items()}
-        ordered = sorted(changes.items(), key=lambda each: each[1])
+        lost = _waits(self.old.outcome).keys() - waits
+        gained = _waits(self.new.outcome).keys() - waits
+        titles = self.recorded.titles
+        ordered = sorted(((titles[key], each) for key, each in changes.items()), key=itemgetter(1))
         moved = {"jobs-earlier": float(pair.earlier), "jobs-later": float(pair.later)}
         return Comparison(
             fidelity=reproduced(self.recorded, self.old.outcome),
@@ -140,6 +156,8 @@ class Played:
             namespaces=by_group(waits, lambda run: run.spec.namespace),
             winners={key: seconds for key, seconds in ordered[:_NAMED] if seconds < 0},
             losers={key: seconds for key, seconds in ordered[::-1][:_NAMED] if seconds > 0},
+            only_old=[titles[run.key] for run in self.old.outcome.runs if run.key in lost],
+            only_new=[titles[run.key] for run in self.new.outcome.runs if run.key in gained],
         )
 
 
@@ -185,8 +203,8 @@ def recorded_conf(history: History, until: float | None) -> SchedulerConf:
 
 def simulated(recorded: RecordedWorkload, conf: SchedulerConf, seed: int | None = None) -> Outcome:
     """Run the jobs of a record under a configuration; by default with the scheduler's own seed."""
-    setup = SimulationInput(recorded.workload, recorded.cluster)
-    return simulate(setup, conf, SimulationOptions(), seed=recorded.seed if seed is None else seed)
+    seed = recorded.seed if seed is None else seed
+    return simulate(recorded.setup, conf, recorded.options, seed=seed)
 
 
 def _waits(outcome: Outcome) -> dict[str, float]:

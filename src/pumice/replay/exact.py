@@ -6,13 +6,12 @@ from typing import Any, Final, cast
 
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import Decisions
-from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.times import rfc3339
 from pumice.cluster.base import Cluster, Writer
 from pumice.cluster.services import SERVICES
 from pumice.errors import InputError, Words
 from pumice.framework.session_state import ProcessMemory
-from pumice.records.entries import CycleEntry
+from pumice.records.entries import CycleEntry, Settings
 from pumice.records.history import History, Moment
 from pumice.replay.recorded_cluster import RecordedCluster
 from pumice.scheduler import Scheduler
@@ -95,15 +94,16 @@ class _Player:
         live = LiveScheduler(
             cluster,
             _scheduler(self._conf, known),
-            names=tuple(known.get("names") or ("volcano",)),
+            names=known.names,
+            agents=known.agents,
             usage=lambda _: self._usage,
-            assume=bool(known.get("assume")),
+            assume=known.assume,
             writer=cast("Writer", self.cluster),
-            default_queue=str(known.get("defaultQueue") or DEFAULT_QUEUE),
-            node_selector=tuple(known.get("nodeSelector") or ()),
+            default_queue=known.default_queue,
+            node_selector=known.node_selector,
             may_write=lambda: not self.cluster.cycle.dropped,
             clock=self.cluster.steady,
-            process=ProcessMemory(started_at=known.get("startedAt")),
+            process=ProcessMemory(started_at=known.started_at),
         )
         live.arrivals = _RecordedArrivals(self.cluster)
         return live
@@ -122,9 +122,9 @@ class _Player:
         return self._live.cycle()
 
 
-def _scheduler(conf: str, settings: Mapping[str, Any]) -> Scheduler:
-    parsed = replace(parse_conf(conf), queue_gates=bool(settings.get("queueGates")))
-    return Scheduler(parsed, seed=int(settings.get("seed") or 0), services=SERVICES)
+def _scheduler(conf: str, settings: Settings) -> Scheduler:
+    parsed = replace(parse_conf(conf), queue_gates=settings.queue_gates)
+    return Scheduler(parsed, seed=settings.seed, services=SERVICES)
 
 
 def replay_exactly(

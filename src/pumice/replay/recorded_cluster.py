@@ -2,7 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pumice import errors
 from pumice.api.kinds import Manifest
@@ -35,14 +35,21 @@ class RecordedCluster:
         """Take a change of an object."""
         self._moment = moment
         if entry.put is not None:
-            kind = place_of(entry.put)[0]
-            self._events[kind].append(Event("ADDED", entry.put))
+            self._tell("ADDED", place_of(entry.put)[0], entry.put)
         elif entry.of is not None and entry.of in moment.objects:
-            self._events[entry.of[0]].append(Event("MODIFIED", moment.objects[entry.of]))
+            self._tell("MODIFIED", entry.of[0], moment.objects[entry.of])
         elif entry.gone is not None:
             kind, namespace, name = entry.gone
             meta = {"name": name, "namespace": namespace, "resourceVersion": "0"}
-            self._events[kind].append(Event("DELETED", {"metadata": meta}))
+            self._tell("DELETED", kind, {"metadata": meta})
+
+    def _tell(
+        self, what: Literal["ADDED", "MODIFIED", "DELETED"], kind: str, manifest: Manifest
+    ) -> None:
+        if isinstance(
+            manifest["metadata"].get("resourceVersion"), str
+        ):  # no cluster has an object without one
+            self._events[kind].append(Event(what, manifest))
 
     def begin(self, cycle: CycleEntry) -> None:
         """Set the time to that of a cycle; what was written before ends as it did by then."""

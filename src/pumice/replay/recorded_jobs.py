@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
-from pumice.api.kinds import ENDED_PHASES, JOB, SCHEDULER_NAME, Manifest, kind_of
+from pumice.api.kinds import ENDED_PHASES, JOB, Manifest, kind_of
 from pumice.api.times import epoch
 from pumice.controllers.base import controller_of
 from pumice.records.entries import Place
@@ -104,8 +104,10 @@ class RecordedJobs:
     def __init__(self) -> None:
         self.jobs: dict[str, JobLife] = {}
         self.drained: list[Drained] = []
-        self.evicted: set[str] = set()
-        """Pods that a scheduler evicted, and that are not gone yet."""
+        self.chosen: set[str] = set()
+        """Pods that a scheduler wanted to evict, and that are not gone yet; it may be refused."""
+        self._evicted: set[str] = set()
+        """Pods that were evicted, and that are not gone yet."""
         self.terminated: list[float] = []
         """Seconds from the mark of a deletion to the end of a pod."""
         self._terminating: dict[str, float] = {}
@@ -148,8 +150,7 @@ class RecordedJobs:
         if pod is None:
             self._orphans_without(key)
             return self._lose(key, step)
-        names = step.moment.settings.get("names") or (SCHEDULER_NAME,)
-        if (pod.get("spec") or {}).get("schedulerName") not in names:
+        if (pod.get("spec") or {}).get("schedulerName") not in step.moment.settings.names:
             return False
         group = f"{place[1]}/{(pod['metadata'].get('annotations') or {}).get(GROUP_NAME, '')}"
         job = self.jobs.get(group)
@@ -165,11 +166,12 @@ class RecordedJobs:
         part = life.open
         if part is not None and pod["metadata"].get("deletionTimestamp"):
             self._terminating.setdefault(key, at)
-        if part is not None and self._is_disrupted(key, status):
-            self.evicted.add(key)
+        is_chosen = key in self.chosen and key in self._terminating
+        if part is not None and (is_chosen or _is_disrupted(status)):
+            self._evicted.add(key)
         if part is not None and status.get("phase") in ENDED_PHASES:
             part.until = at
-            part.is_cut = key in self.evicted
+            part.is_cut = key in self._evicted
             part.is_ended = not part.is_cut
         return True
 
@@ -181,10 +183,6 @@ class RecordedJobs:
     def _orphans_without(self, key: str) -> None:
         for pods in self._orphans.values():
             pods.pop(key, None)
-
-    def _is_disrupted(self, key: str, status: Manifest) -> bool:
-        said = [each.get("reason") for each in status.get("conditions") or ()]
-        return key in self.evicted or not _DISRUPTED.isdisjoint([status.get("reason"), *said])
 
     def _life(self, job: JobLife, key: str, pod: Manifest) -> PodLife:
         """Return the life that a pod belongs to: its own, or that of one which it replaces."""
@@ -214,17 +212,24 @@ class RecordedJobs:
             self.terminated.append(step.entry.at - since)
         if part is not None:
             part.until = step.entry.at
-            part.is_cut = key in self.evicted
+            part.is_cut = key in self._evicted or key in self.chosen
             if not part.is_cut and _repels(step.moment.objects.get(("Node", "", part.node))):
                 part.is_cut = True
                 self.drained.append(Drained(step.entry.at, part.node))
-        self.evicted.discard(key)
+        self.chosen.discard(key)
+        self._evicted.discard(key)
         return True
 
 
 def lives_of(job: JobLife) -> list[PodLife]:
     """Return the pods of a job, each once."""
     return [*{id(life): life for life in job.pods.values()}.values()]
+
+
+def _is_disrupted(status: Manifest) -> bool:
+    """Return whether a pod did not end by itself."""
+    said = [each.get("reason") for each in status.get("conditions") or ()]
+    return not _DISRUPTED.isdisjoint([status.get("reason"), *said])
 
 
 def _delete(job: JobLife, at: float) -> None:

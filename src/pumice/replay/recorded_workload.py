@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
 import msgspec
 
-from pumice.api.annotations import GROUP_NAME, RUN_SECONDS, TASK_SPEC
+from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.kinds import (
     DEFAULT_QUEUE,
     ENDED_PHASES,
@@ -21,22 +22,28 @@ from pumice.api.kinds import (
 )
 from pumice.api.meta import KubeObject
 from pumice.api.objects import TYPES, Node, Pod, PodGroup, PodSpec, Queue, from_manifest
+from pumice.api.run_times import run_time
 from pumice.api.wording import counted
 from pumice.controllers.base import controller_of
 from pumice.controllers.job.objects import expand
 from pumice.controllers.view import ManifestView
+from pumice.diagnosis.cluster_state import title_of
 from pumice.errors import InputError, ManifestError, Words
 from pumice.records.changes import place_of
 from pumice.records.entries import Entry, Place
 from pumice.records.history import History, Step
 from pumice.replay.recorded_jobs import JobLife, Part, PodLife, RecordedJobs, lives_of
-from pumice.sim.options import Evicted
+from pumice.sim.inputs import SimulationInput
+from pumice.sim.options import Evicted, SimulationOptions
 from pumice.sim.workload import ClusterChange, JobSpec, TaskSpec, Workload, in_order
+from pumice.webhooks.files import stored_job
 
 _OF_JOBS: Final = frozenset({"Pod", POD_GROUP, JOB})
 _TIMED: Final = frozenset({"Node", QUEUE, PRIORITY_CLASS, HYPER_NODE})
 """Kinds whose changes count; others are as they were last."""
 _SHORTEST_S: Final = 0.001
+_BUSY: Final = 0.25
+"""Part of the times between two cycles that are taken for those of a busy scheduler."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +60,19 @@ class RecordedWorkload:
     """Pod to the node that it was really given first."""
     evicted: dict[str, int]
     """Pod to how often it was really evicted, or lost with its node."""
+    titles: dict[str, str]
+    """Job to the name under which its user knows it."""
     seed: int = 0
     """Of the scheduler that was recorded, if it was ours."""
     unknown: list[str] = field(default_factory=list)
     """What the record does not show, in words."""
+    options: SimulationOptions = field(default_factory=SimulationOptions)
+    """With cycles as far apart as those of the scheduler that was recorded."""
+
+    @property
+    def setup(self) -> SimulationInput:
+        """What is simulated."""
+        return SimulationInput(self.workload, self.cluster)
 
 
 class _Cluster:
@@ -142,6 +158,14 @@ class _Reading:
         self._since = since
         self._first: float | None = None
         self.end = 0.0
+        self._cycles: list[float] = []
+
+    @property
+    def period(self) -> float:
+        """How far apart the cycles of a busy scheduler are; those of others are not known."""
+        gaps = sorted(later - one for one, later in pairwise(self._cycles) if later > one)
+        usual = SimulationOptions().period
+        return max(usual, round(gaps[int(_BUSY * len(gaps))], 1)) if gaps else usual
 
     @property
     def start(self) -> float:
@@ -153,9 +177,10 @@ class _Reading:
         at = step.entry.at
         self._first = at if self._first is None else self._first
         self.end = max(self.end, at)
-        self.seed = int(step.moment.settings.get("seed") or 0)
+        self.seed = step.moment.settings.seed
         if step.entry.cycle is not None:
-            self.jobs.evicted |= step.entry.cycle.evictions.keys()
+            self.jobs.chosen |= step.entry.cycle.evictions.keys()
+            self._cycles.append(at)
         place = _place(step.entry)
         if place is None or _is_skipped(place, step.moment.objects.get(place)):
             return
@@ -225,7 +250,9 @@ def recorded_workload(
         nodes=making.nodes,
         evicted=making.evicted,
         seed=reading.seed,
+        titles=making.titles,
         unknown=[*making.unknown()],
+        options=SimulationOptions(period=reading.period),
     )
 
 
@@ -241,6 +268,7 @@ class _Making:
         self.last: dict[str, float] = {}
         self.nodes: dict[str, str] = {}
         self.evicted: dict[str, int] = {}
+        self.titles: dict[str, str] = {}
         self._n_cut = self._n_never = self._n_kept = 0
         known = (
             part for _, job in reading.jobs for life in job.pods.values() for part in life.parts
@@ -265,6 +293,7 @@ class _Making:
         group = _group(job.group, len(tasks))
         spec = group.spec
         namespace, _, name = key.partition("/")
+        self.titles[key] = title_of(job.group)
         for at, manifest in job.regrouped:
             if at > self._start:
                 self.changes.append(ClusterChange(at, _named(_group(manifest, len(tasks)), name)))
@@ -303,7 +332,11 @@ class _Making:
 
     def _volcano_job(self, namespace: str, job: JobLife) -> Manifest | None:
         owner = controller_of(job.group) or {}
-        return self._reading.volcano_jobs.get((namespace, str(owner.get("name"))))
+        known = self._reading.volcano_jobs.get((namespace, str(owner.get("name"))))
+        try:
+            return None if known is None else stored_job(known)
+        except ManifestError:  # no cluster stores it
+            return None
 
     def _tasks(self, namespace: str, job: JobLife) -> Iterator[TaskSpec]:
         lives = lives_of(job) or [*self._expected(namespace, job)]
@@ -398,10 +431,8 @@ class _Making:
 
 def _stated(pod: Pod, usual: float) -> float:
     """Return how long the user expects a pod to run, if that is stated."""
-    try:
-        return float(pod.metadata.annotations.get(RUN_SECONDS, usual))
-    except ValueError:
-        return usual
+    stated = run_time([pod.metadata.annotations]).estimate
+    return usual if stated is None else stated
 
 
 def _group(manifest: Mapping[str, Any], pods: int) -> PodGroup:

@@ -9,10 +9,12 @@ from msgspec.structs import replace as changed
 from pumice.api.conf import parse_conf
 from pumice.errors import InputError, PumiceError, Words
 from pumice.records.history import History
+from pumice.records.stores import beside
 from pumice.replay.recorded_workload import recorded_workload
 from pumice.sim.figures import figures_of
 from pumice.sim.inputs import SimulationInput, load, simulate
 from pumice.sim.measure import Measures
+from pumice.sim.options import SimulationOptions
 from pumice.sim.sweep import Figures, GridPoint, measure
 from pumice.tuning.space import Days
 
@@ -24,8 +26,8 @@ class Source:
     days: Days
     folder: str
 
-    def day(self, number: int) -> SimulationInput:
-        """Return a day.
+    def day(self, number: int) -> tuple[SimulationInput, SimulationOptions]:
+        """Return a day, and how it is simulated.
 
         Raises:
             InputError: it has no jobs.
@@ -35,7 +37,7 @@ class Source:
 
     def path(self, name: str) -> Path:
         """Return the path of a file that the description names."""
-        return Path(self.folder, name)
+        return beside(Path(self.folder), name)
 
     @property
     def length(self) -> float:
@@ -51,7 +53,7 @@ def _whole(source: Source) -> SimulationInput:
 
 
 @lru_cache(maxsize=64)
-def _traced(source: Source, number: int) -> SimulationInput:
+def _traced(source: Source, number: int) -> tuple[SimulationInput, SimulationOptions]:
     whole = _whole(source)
     since = number * source.length
     jobs = [job for job in whole.workload.jobs if since <= job.arrival < since + source.length]
@@ -65,15 +67,15 @@ def _traced(source: Source, number: int) -> SimulationInput:
     shifted = tuple(changed(job, arrival=job.arrival - start) for job in jobs)
     begins = None if whole.workload.start is None else whole.workload.start + start
     workload = replace(whole.workload, jobs=shifted, start=begins, name=f"day {number}")
-    return SimulationInput(workload, whole.cluster)
+    return SimulationInput(workload, whole.cluster), SimulationOptions()
 
 
 @lru_cache(maxsize=64)
-def _recorded(source: Source, number: int) -> SimulationInput:
+def _recorded(source: Source, number: int) -> tuple[SimulationInput, SimulationOptions]:
     history = History(source.path(source.days.record))
     since = history.start + number * source.length
     found = recorded_workload(history, since, since + source.length)
-    return SimulationInput(found.workload, found.cluster)
+    return found.setup, found.options
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ class Run:
         Raises:
             PumiceError: the configuration cannot be used, or a plugin failed.
         """
-        setup = self.source.day(int(point.trace))
-        outcome = simulate(setup, parse_conf(point.conf), point.options, seed=point.seed)
+        setup, options = self.source.day(int(point.trace))
+        outcome = simulate(setup, parse_conf(point.conf), options, seed=point.seed)
         if outcome.failures:
             raise PumiceError("; ".join(outcome.failures))
         return Measures("", outcome)

@@ -91,6 +91,10 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [each for text in self.require for each in conditions(text, NAMES)]
 
 
+_DIGITS: Final = 4
+"""Of a day: searches are about some hundred."""
+
+
 def numbers(text: str, field: str = "") -> list[int]:
     """Read days as people write them.
 
@@ -102,7 +106,12 @@ def numbers(text: str, field: str = "") -> list[int]:
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise InputError(wanted='days such as "0-6" or "0,2,4"', found=text, field=field)
+        if max(len(first), len(last)) > _DIGITS:
+            wanted = f"days before day {10**_DIGITS:,}"
+            raise InputError(wanted=wanted, found=text, field=field)
         found += range(int(first), int(last if dash else first) + 1)
+        if len(found) > 10**_DIGITS:
+            raise InputError(wanted="each day once", found=text, field=field)
     return found
 
 
@@ -159,6 +168,25 @@ def _check(space: Space) -> None:
         _check_dimension(each)
 
 
+_CHOICES: Final = {
+    "actions": "names of actions: a text or a list",
+    "tiers": "tiers, each a list of names of plugins",
+}
+
+
+def _fits(at: str, value: Any) -> bool:
+    """Return whether a value can be put at a place."""
+    if at == "actions":
+        return isinstance(value, str) or _are_names(value)
+    if at == "tiers":
+        return isinstance(value, list) and all(map(_are_names, value))
+    return at.count(".") != 1 or isinstance(value, bool)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
 def _check_dimension(each: Dimension) -> None:
     if each.at.partition(".")[0] not in _HEADS:
         raise InputError(wanted=f"a place {_HINT}", found=each.at, field="at")
@@ -166,6 +194,12 @@ def _check_dimension(each: Dimension) -> None:
         raise InputError(
             wanted="one of int, float and choice", found=Words("others"), field=each.at
         )
+    for value in each.choice:
+        if not _fits(each.at, value):
+            wanted = _CHOICES.get(each.at, "true or false")
+            raise InputError(wanted=wanted, found=value, field=each.at)
+    if (each.at in _CHOICES or each.at.count(".") == 1) and not each.choice:
+        raise InputError(wanted="choice", found=Words("a range"), field=each.at)
     low, high = each.whole or each.real or (0.0, 1.0)
     if not -math.inf < low < high < math.inf or (each.log and low <= 0):
         wanted = "a range from a lower to a higher number, above 0 for log"
@@ -235,7 +269,10 @@ def _put(root: dict[str, Any], at: str, value: Any) -> None:
             return
         owner = _owner(root, head, name)
         argument = field.removeprefix(f"{_ARGUMENTS}.")
-        (owner if argument == field else owner.setdefault(_ARGUMENTS, {}))[argument] = value
+        if argument != field:
+            owner[_ARGUMENTS] = inner = owner.get(_ARGUMENTS) or {}
+            owner = inner
+        owner[argument] = value
 
 
 def _owner(root: dict[str, Any], head: str, name: str) -> dict[str, Any]:
@@ -251,7 +288,8 @@ def _owner(root: dict[str, Any], head: str, name: str) -> dict[str, Any]:
 def _switch(root: dict[str, Any], name: str, *, is_on: bool) -> None:
     known = any(each["name"] == name for each in _owners(root, "plugins"))
     if is_on and not known:
-        root["tiers"][-1].setdefault("plugins", []).append({"name": name})
+        tiers = root["tiers"] = root.get("tiers") or [{}]
+        tiers[-1]["plugins"] = [*(tiers[-1].get("plugins") or ()), {"name": name}]
     elif known and not is_on:
         for tier in root["tiers"]:
             tier["plugins"] = [each for each in tier.get("plugins") or () if each["name"] != name]

@@ -2,6 +2,9 @@
 
 import errno
 import json
+import os
+import shutil
+import time
 import zlib
 from collections.abc import Iterator
 from copy import deepcopy
@@ -15,10 +18,10 @@ from pumice.api.redaction import without_secrets
 from pumice.cluster.base import Event
 from pumice.errors import InputError
 from pumice.records import segments
-from pumice.records.entries import CycleEntry, Entry, Head, line_of, piece_of
+from pumice.records.entries import MAGIC, CycleEntry, Entry, Head, PieceHead, line_of, piece_of
 from pumice.records.history import History
 from pumice.records.recorder import Limits, Recorder
-from pumice.records.segments import SegmentWriter, segment_files
+from pumice.records.segments import segment_files
 
 START = 1_767_225_600.0
 SECRET = "hunter2"  # noqa: S105  # planted
@@ -187,6 +190,12 @@ def test_a_folder_without_a_record_is_refused(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_a_pipe_is_no_segment(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "00000001.jsonl.gz")
+    assert not segments.is_record(tmp_path)
+    assert segment_files(tmp_path) == {}
+
+
 def test_a_folder_has_one_recorder_at_a_time(played: Played) -> None:
     with pytest.raises(InputError, match="one that another process records to"):
         Recorder(played.folder, lambda: START, by="observer")
@@ -224,7 +233,7 @@ def test_a_full_disk_costs_what_happened_meanwhile(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr(SegmentWriter, "append", fail)
+        broken.setattr("pumice.records.segments.os.fsync", fail)
         played.put("lost", phase="Running")
         played.tick(6.0)
         played.tick(6.0)
@@ -233,7 +242,44 @@ def test_a_full_disk_costs_what_happened_meanwhile(
     history = History(played.folder)
     assert shown(history) == redacted(played.objects)
     assert sum(step.is_first for step in history.steps()) == 2  # a gap is a new beginning
+    assert history.problems == []  # segments that had no room are gone
     assert caplog.text.count("cannot record") == 1
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_folder_that_is_removed_is_made_again(
+    played: Played, moved: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    played.play(5)
+    if moved:
+        played.folder.rename(played.folder.with_name("moved"))
+    else:
+        shutil.rmtree(played.folder)
+    played.play(25, seed=1)
+    assert shown(History(played.folder)) == redacted(played.objects)
+    with pytest.raises(InputError, match="one that another process records to"):
+        Recorder(played.folder, lambda: START, by="observer")
+    assert (
+        "it was deleted" in str([each.__dict__.get("values") for each in caplog.records])
+    ) != moved
+
+
+def test_a_segment_that_cannot_be_thinned_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(segments, "write_file", fail)
+    played = Played(tmp_path / "record", segment_s=10.0, age_s=80.0)
+    played.play(100)
+    history = History(played.folder)
+    assert history.problems == []
+    assert history.start < START + 30
+    recent = [each for each in played.states if each[0] > history.start]
+    assert all(shown(history, at) == redacted(objects) for at, objects in recent)
+    assert 0 < caplog.text.count("cannot shorten the record") < 10  # once for each segment
+    played.recorder.close()
 
 
 def test_a_checkpoint_that_was_not_finished_does_not_count(played: Played) -> None:
@@ -247,6 +293,32 @@ def test_a_checkpoint_that_was_not_finished_does_not_count(played: Played) -> No
     history = History(played.folder)
     assert shown(history, before[-1]) == redacted(dict(played.states)[before[-1]])
     assert [*history.steps()][-1].entry.at == before[-1]
+
+
+def test_a_missing_segment_is_named_and_so_is_a_moment_of_it(tmp_path: Path) -> None:
+    played = Played(tmp_path / "record", segment_s=200.0)
+    for _ in range(9):
+        played.put("p", number=played.now)
+        played.tick(70.0)
+    played.recorder.close()
+    segment_files(played.folder)[2].unlink()
+    history = History(played.folder)
+    assert history.problems == [f"{played.folder}: segments 2 to 2 are missing"]
+    assert shown(history, START + 390) == redacted(played.states[3][1])
+    assert "nothing from 2026-01-01T00:03:30Z to 2026-01-01T00:06:30Z" in history.problems[1]
+
+
+def test_a_clock_may_be_put_back(tmp_path: Path) -> None:
+    played = Played(tmp_path / "record")
+    played.play(10)
+    played.now -= 3600
+    played.recorder.flush()
+    played.play(10, seed=1)
+    history = History(played.folder)
+    assert shown(history) == redacted(played.objects)
+    for at, objects in played.states:
+        assert shown(history, at) == redacted(objects), at
+    played.recorder.close()
 
 
 def test_node_heartbeats_are_left_out(tmp_path: Path) -> None:
@@ -315,6 +387,71 @@ def test_a_piece_that_unpacks_without_end_is_refused(tmp_path: Path) -> None:
     assert "a piece of more than 64 MiB" in history.problems[0]
 
 
+def test_pieces_that_together_unpack_to_far_too_much_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "00000001.jsonl.gz"
+    head = Head(format="pumice-record", version=1, segment=1, run="x", at=START)
+    whole = piece_of(head, [line_of(Entry(at=START, checkpoint=0))])
+    long = [b" " * (60 << 20)]
+    path.write_bytes(whole + b"".join(piece_of(PieceHead(number), long) for number in range(1, 6)))
+    history = History(tmp_path)
+    assert history.at().objects == {}
+    assert "far too much for the size of the file" in history.problems[-1]
+    lists = line_of(Entry(at=START, patch={"a": [[]] * 400_000}))
+    path.write_bytes(whole + b"".join(piece_of(PieceHead(n), [lists]) for n in range(1, 4)))
+    history = History(tmp_path)
+    assert history.at().objects == {}
+    assert "far too much for the size of the file" in history.problems[-1]
+
+
+def test_more_lines_than_a_file_has_room_for_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "00000001.jsonl.gz"
+    head = Head(format="pumice-record", version=1, segment=1, run="x", at=START)
+    whole = piece_of(head, [line_of(Entry(at=START, checkpoint=0))])
+    path.write_bytes(whole + piece_of(PieceHead(1), [line_of(Entry(at=START))] * 300_000))
+    history = History(tmp_path)
+    assert history.at().objects == {}
+    assert "far too much for the size of the file" in history.problems[-1]
+
+
+def test_many_pieces_are_read_in_a_time_that_grows_with_their_number(tmp_path: Path) -> None:
+    path = tmp_path / "00000001.jsonl.gz"
+    head = Head(format="pumice-record", version=1, segment=1, run="x", at=START)
+    whole = piece_of(head, [line_of(Entry(at=START, checkpoint=0))])
+
+    def seconds(count: int) -> float:
+        # behind the pieces that are read is as much again that need not be looked at
+        pieces = b"".join(piece_of(PieceHead(number), []) for number in range(1, count))
+        path.write_bytes(whole + pieces + bytes(count * 500))
+        started = time.process_time()
+        assert sum(1 for _ in segments.read_pieces(path, lambda _: None)) == count
+        return time.process_time() - started
+
+    assert seconds(8_000) < 16 * seconds(1_000)
+
+
+def test_places_without_a_piece_are_not_looked_at_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "00000001.jsonl.gz"
+    head = Head(format="pumice-record", version=1, segment=1, run="x", at=START)
+    path.write_bytes(piece_of(head, [line_of(Entry(at=START, checkpoint=0))]) + MAGIC * 50_000)
+    reports: list[str] = []
+    assert sum(1 for _ in segments.read_pieces(path, reports.append)) == 1
+    assert len(reports) < 2_000
+
+
+def test_a_record_that_has_only_begun_ends_when_it_began(tmp_path: Path) -> None:
+    path = tmp_path / "00000001.jsonl.gz"
+    head = Head(format="pumice-record", version=1, segment=1, run="x", at=START)
+    path.write_bytes(piece_of(head, []))
+    assert History(tmp_path).end == START
+
+
+def _nested(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(levels):
+        found = {"a": found}
+    return found
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -323,6 +460,11 @@ def test_a_piece_that_unpacks_without_end_is_refused(tmp_path: Path) -> None:
         {"put": {"apiVersion": "v1", "kind": 5, "metadata": {"name": "a"}}},
         {"of": ["Pod", "d", "p"], "patch": {"metadata": 5}},
         {"of": ["Pod", "d", "p"], "patch": {"metadata": {"name": "q"}}},
+        {"of": ["Pod", "d", "p"], "patch": _nested(150)},
+        {"put": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "x": _nested(900)}},
+        {"at": 1e308},
+        {"at": -1.0},
+        {"cycle": {"now": 253_402_300_800}},
     ],
 )
 def test_what_is_no_object_is_left_out_and_named(tmp_path: Path, line: dict[str, Any]) -> None:

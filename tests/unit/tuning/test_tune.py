@@ -103,6 +103,9 @@ minimise: [wait.mean]
     assert found.evidence.days == [1]
 
 
+_LINE = "{at: plugins.nodeorder.arguments.leastrequested.weight, int: [0, 20]}"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -111,12 +114,27 @@ minimise: [wait.mean]
         ("at: plugins.binpack", "at: plugin.binpack", "such as actions"),
         ('held: "2"', 'held: "1"', "not searched"),
         ('held: "2"', 'held: "two"', "days such as"),
+        ('held: "2"', 'held: "2-99999999999"', "days before day 10,000"),
         ("minimise: [wait.max]", "", "minimise or maximise"),
+        ('train: "0-1"', f'train: "{"0-9999," * 100_000}"', "each day once"),
+        (_LINE, "{at: tiers, choice: [5]}", "a list of names of plugins"),
+        (_LINE, "{at: tiers, choice: [[[[1]]]]}", "a list of names of plugins"),
+        (_LINE, "{at: tiers, int: [0, 5]}", "choice"),
+        (_LINE, "{at: actions, choice: [5]}", "names of actions"),
+        (_LINE, "{at: plugins.gang, choice: [5]}", "true or false"),
     ],
 )
 def test_a_mistake_in_a_space_is_named(old: str, new: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_space(Path("space.yaml"), SPACE.replace(old, new))
+
+
+def test_a_template_fills_what_is_empty() -> None:
+    text = Template('actions: "allocate"\n').filled({"plugins.gang": True})
+    assert parse_conf(text).names_plugin("gang")
+    empty = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n    arguments:\n"
+    text = Template(empty).filled({"plugins.gang.arguments.x": 1})
+    assert parse_conf(text).tiers[0].plugins[0].arguments == {"x": 1}
 
 
 def test_a_template_sets_values_of_all_kinds() -> None:
