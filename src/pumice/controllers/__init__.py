@@ -33,6 +33,7 @@ def all_controllers(
     *,
     scheduler_names: Collection[str] = ("volcano",),
     inherit_owner_annotations: bool = True,
+    groups_bound: bool = True,
     max_requeue_num: int = 15,
     keys: KeyMaker = new_key_pair,
     discovery_config: tuple[str, str] = DISCOVERY_CONFIG,
@@ -43,6 +44,8 @@ def all_controllers(
     """Make one of each controller.
 
     The arguments are the flags of Volcano's own; ``keys`` makes the key pairs of the plugin ssh.
+    Unless ``groups_bound``, pods that have a node and no group stay without: a question about
+    files must not make them victims which the next cycle does not know.
     ``discovery_config`` names the ConfigMap with the settings of discovery; with ``poll_s`` it
     is read that often.  ``sharding_config`` names the ConfigMap with the shards of nodes, in place
     of ``shards``; without any, nodes are not divided.
@@ -54,7 +57,9 @@ def all_controllers(
         *divided,
         QueueController(max_requeue_num=max_requeue_num),
         PodGroupController(
-            scheduler_names=scheduler_names, inherit_owner_annotations=inherit_owner_annotations
+            scheduler_names=scheduler_names,
+            inherit_owner_annotations=inherit_owner_annotations,
+            groups_bound=groups_bound,
         ),
         GarbageController(),
         JobController(max_requeue_num=max_requeue_num, keys=keys),

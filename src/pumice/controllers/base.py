@@ -5,7 +5,7 @@ or came twice.  The loop in ``controllers/loop.py`` applies effects through a cl
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -122,17 +122,6 @@ class Controller(Protocol):
 
     def reconcile(self, key: Key, view: View) -> Plan:
         """Return what to do about one object; it may be gone."""
-
-
-@runtime_checkable
-class UpToDateCheck(Protocol):
-    """A controller that can tell by an object itself that there is nothing to do about it."""
-
-    def is_up_to_date(self, kind: str, manifest: Manifest) -> bool:
-        """Return True only if ``reconcile`` does nothing about an object, whatever else exists.
-
-        It is asked about an object that concerns itself and no other.
-        """
 
 
 SOURCE: Final = "vc-controller-manager"

@@ -4,18 +4,22 @@ Used where a user asks about a manifest that is not in any cluster yet, and for 
 only once they are admitted.  The controllers' own code makes them.
 """
 
+import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from pumice.api.annotations import EXPECTED, GROUP_NAME, JOB_NAME
 from pumice.api.groups import PodGroup
 from pumice.api.kinds import (
     DEFAULT_QUEUE,
+    ENDED_PHASES,
     LIMIT_RANGE,
     PRIORITY_CLASS,
     STORAGE_CLASS,
+    SYSTEM_PRIORITIES,
     Manifest,
+    is_bare,
     queue_of,
 )
 from pumice.api.times import rfc3339
@@ -26,7 +30,7 @@ from pumice.controllers.base import phase_of
 from pumice.controllers.job.objects import Expansion, expand, provisioned
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.kube_groups import gang_of, missing_tier
-from pumice.controllers.podgroup import new_podgroup
+from pumice.controllers.podgroup import group_name, new_podgroup, owner_annotations
 from pumice.controllers.view import ManifestView
 from pumice.errors import ABSENT, ManifestError, RejectedError
 
@@ -52,11 +56,41 @@ def with_expected(
 ) -> list[Manifest]:
     """Return objects with what is still to be made for pods and Volcano jobs among them.
 
-    A live cluster makes the claims of the pods that it has; those of files have none yet.
+    A live cluster makes the PodGroups and claims of the pods that it has; those of files have none
+    yet.
     """
     found = with_followed(objects)
-    found = found if is_live else with_made_claims(found)
+    found = found if is_live else with_made_claims(with_grouped(found))
     return found + [created(one, now) for one in expand_jobs(jobs, found)]
+
+
+def with_grouped(objects: Sequence[Manifest]) -> list[Manifest]:
+    """Return objects in which plain pods without a node are in the PodGroups that they get."""
+    bare = {id(one) for one in objects if _gets_group(one)}
+    if not bare:
+        return [*objects]
+    view = ManifestView(objects)
+    there = {_place(one) for one in objects if one["kind"] == "PodGroup"}
+    made: dict[tuple[str, str], Manifest] = {}
+    found: list[Manifest] = []
+    for one in objects:
+        if id(one) not in bare:
+            found.append(one)
+            continue
+        pod = _stored(copy.deepcopy(_in_namespace(one)), view)
+        place = pod["metadata"]["namespace"], group_name(pod)
+        if place not in there and place not in made:
+            group = new_podgroup(pod, owner_annotations(pod, view))
+            made[place] = _as_old_as(pod["metadata"], group)
+        found.append(_marked(pod, {GROUP_NAME: place[1]}))
+    return [*found, *_with_default_queue([*made.values()], objects)]
+
+
+def _gets_group(one: Manifest) -> bool:
+    """Return whether the controller would make a PodGroup for a pod."""
+    if not is_bare(one):
+        return False
+    return (one.get("status") or {}).get("phase") not in ENDED_PHASES and not gang_of(one)
 
 
 def with_followed(objects: Sequence[Manifest]) -> list[Manifest]:
@@ -93,9 +127,12 @@ def _is_gang(one: Manifest) -> bool:
 
 
 def _follower(gang: Manifest, pod: Manifest) -> Manifest:
-    owner = {**gang, "metadata": {**gang["metadata"], "namespace": _place(gang)[0]}}
-    pod = {**pod, "metadata": {**pod["metadata"], "namespace": _place(gang)[0]}}
-    return _as_old_as(gang["metadata"], new_podgroup(pod, {}, owner))
+    made = new_podgroup(_in_namespace(pod), {}, _in_namespace(gang))
+    return _as_old_as(gang["metadata"], made)
+
+
+def _in_namespace(one: Manifest) -> Manifest:
+    return {**one, "metadata": {**one["metadata"], "namespace": _place(one)[0]}}
 
 
 def _check_tier(gang: Manifest, hyper_nodes: Sequence[Manifest]) -> None:
@@ -131,14 +168,20 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
     made: list[Manifest] = []
     for job in new:
         made += _missing(expand(job, view), groups, view)
-    wanted = {queue_of(one) for one in made if one["kind"] == "PodGroup"}
-    if DEFAULT_QUEUE in wanted and not any(_is_default_queue(one) for one in objects):
-        made.insert(0, open_queue(DEFAULT_QUEUE))
+    made = _with_default_queue(made, objects)
     marks = {EXPECTED: "true"}
     return [
         _marked(one, marks) if one["kind"] == "ResourceClaim" else one
         for one in with_made_claims(made, objects)
     ]
+
+
+def _with_default_queue(made: list[Manifest], objects: Sequence[Manifest]) -> list[Manifest]:
+    """Return new objects with the queue ``default`` if one names it and there is none."""
+    wanted = {queue_of(one) for one in made if one["kind"] == "PodGroup"}
+    if DEFAULT_QUEUE not in wanted or any(map(_is_default_queue, objects)):
+        return made
+    return [open_queue(DEFAULT_QUEUE), *made]
 
 
 def _lacking_pods(
@@ -183,6 +226,17 @@ def _place(job: Manifest) -> tuple[str, str]:
 def is_expected(manifest: Manifest) -> bool:
     """Return whether an object does not exist yet and is only expected of its controller."""
     return EXPECTED in (manifest["metadata"].get("annotations") or ())
+
+
+def missing_class(pod: Manifest, known: Container[str]) -> str:
+    """Return the priority class without which a pod cannot be created; empty if there is none.
+
+    A cluster gives pods of a class its priority: one without was not created yet.
+    """
+    spec = pod.get("spec") or {}
+    name = str(spec.get("priorityClassName") or "")
+    is_new = spec.get("priority") is None and not spec.get("nodeName")
+    return "" if name in known or name in SYSTEM_PRIORITIES or not is_new else name
 
 
 def created(manifest: Manifest, now: float) -> Manifest:

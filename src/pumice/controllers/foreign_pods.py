@@ -23,21 +23,12 @@ class ForeignPodController:
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
         """Look at pods of other schedulers that have no node and no condition yet."""
-        is_ours = manifest["spec"].get("schedulerName") == SCHEDULER_NAME
-        return () if is_ours or self.is_up_to_date(kind, manifest) else (key_of(manifest),)
-
-    def is_up_to_date(self, kind: str, manifest: Manifest) -> bool:  # noqa: ARG002
-        """Return whether a pod is placed, ours, or known to wait."""
-        spec = manifest.get("spec") or {}
-        if spec.get("schedulerName") == SCHEDULER_NAME or spec.get("nodeName"):
-            return True
-        conditions = (manifest.get("status") or {}).get("conditions") or ()
-        return any(one.get("type") == "PodScheduled" for one in conditions)
+        return () if _is_up_to_date(manifest) else (key_of(manifest),)
 
     def reconcile(self, key: Key, view: View) -> Plan:
         """Write a condition and an event on a pod that has waited for long enough."""
         pod = view.get(key.kind, key.namespace, key.name)
-        if pod is None or pod["metadata"].get("deletionTimestamp") or self.is_up_to_date(POD, pod):
+        if pod is None or pod["metadata"].get("deletionTimestamp") or _is_up_to_date(pod):
             return Plan()
         created = pod["metadata"].get("creationTimestamp")
         left_s = (epoch(created) if created else view.now) + _PATIENCE_S - view.now
@@ -58,3 +49,12 @@ class ForeignPodController:
         known = (pod.get("status") or {}).get("conditions") or []
         marked = Patch(key, {"status": {"conditions": [*known, waits]}}, "status")
         return Plan([marked, Record(pod, "Warning", "FailedScheduling", text, _SOURCE)])
+
+
+def _is_up_to_date(pod: Manifest) -> bool:
+    """Return whether a pod is placed, ours, or known to wait."""
+    spec = pod.get("spec") or {}
+    if spec.get("schedulerName") == SCHEDULER_NAME or spec.get("nodeName"):
+        return True
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one.get("type") == "PodScheduled" for one in conditions)

@@ -7,7 +7,7 @@ object it failed on.
 
 import heapq
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -17,9 +17,9 @@ from pumice.api.kinds import RESOURCE_QUOTA, Manifest
 from pumice.clock import Clock
 from pumice.cluster.base import Cluster
 from pumice.controllers.backoff import NamespaceDeletions, QuotaBackoff
-from pumice.controllers.base import SOURCE, Controller, Key, Plan, UpToDateCheck, View
+from pumice.controllers.base import SOURCE, Controller, Key, Plan, View
 from pumice.controllers.effects import carry_out_all, carry_out_if_refused
-from pumice.controllers.view import Change, ClusterView, Tables
+from pumice.controllers.view import Change, ClusterView
 from pumice.errors import (
     AlreadyExistsError,
     ClusterError,
@@ -40,7 +40,6 @@ _RECORDED_AFTER: Final = 8
 Item = tuple[int, Key]
 """A controller, by its place, and an object it is to reconcile."""
 _Concerns = Callable[[str, Manifest, View], Iterable[Key]]
-_IsUpToDate = Callable[[str, Manifest], bool]
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -57,10 +56,10 @@ class ControllerLoop:
     """Runs controllers on a cluster.
 
     With a ``clock`` virtual time stops where a controller has to reconcile again.  Objects of the
-    kinds ``looked_up`` are read one by one; their changes are not noticed.  ``tables`` are those of
-    a cluster in memory: kinds that have not changed are not watched again, and what a resource
-    quota refuses waits for the quota, not for a time.  Delays are measured by ``steady``, so that a
-    wall clock that is set back delays nothing.
+    kinds ``looked_up`` are read one by one; their changes are not noticed.  ``versions`` are those
+    of the last change of each kind in a cluster in memory: what a resource quota refuses waits for
+    the quota, not for a time.  Delays are measured by ``steady``, so that a wall clock that is set
+    back delays nothing.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class ControllerLoop:
         clock: Clock | None = None,
         *,
         looked_up: Collection[str] = (),
-        tables: Tables | None = None,
+        versions: Mapping[str, int] | None = None,
         steady: Callable[[], float] | None = None,
     ) -> None:
         self._cluster = cluster
@@ -79,21 +78,17 @@ class ControllerLoop:
         self._clock = clock
         kinds = dict.fromkeys(kind for c in controllers for kind in c.watches)
         self.quota_backoff: QuotaBackoff[Item] | None = None
-        if tables is not None:
+        if versions is not None:
             self.quota_backoff = QuotaBackoff(
                 lambda namespace: cluster.list(RESOURCE_QUOTA, namespace)[0],
-                lambda: tables.latest.get(RESOURCE_QUOTA, 0),
+                lambda: versions.get(RESOURCE_QUOTA, 0),
             )
             kinds[RESOURCE_QUOTA] = None
-        self.view = ClusterView(cluster, kinds, looked_up, tables)
+        self.view = ClusterView(cluster, kinds, looked_up)
         self.failures: deque[Failure] = deque(maxlen=_REMEMBERED)
         """The latest failures, oldest first."""
         self._interested = {
-            kind: [
-                (i, c.concerns, self._tests_for(c))
-                for i, c in enumerate(controllers)
-                if kind in c.watches
-            ]
+            kind: [(i, c.concerns) for i, c in enumerate(controllers) if kind in c.watches]
             for kind in kinds
         }
         self.on_change: list[Callable[[Change], None]] = []
@@ -105,10 +100,6 @@ class ControllerLoop:
         self._attempts: dict[Item, int] = {}
         self._postponed = 0
         self._holds = NamespaceDeletions()
-
-    def _tests_for(self, controller: Controller) -> _IsUpToDate | None:
-        """Return how a controller tells what need not be reconciled, None if it does not."""
-        return controller.is_up_to_date if isinstance(controller, UpToDateCheck) else None
 
     @property
     def quiet(self) -> bool:
@@ -150,11 +141,6 @@ class ControllerLoop:
                 self._notice()
         return count
 
-    @property
-    def _has_failed(self) -> bool:
-        """Whether something is to be reconciled again that failed."""
-        return bool(self._due or self._attempts or self.quota_backoff)
-
     def _notice(self) -> None:
         self._take_changes()
         if self.quota_backoff:
@@ -180,9 +166,9 @@ class ControllerLoop:
             for item in sorted(self.quota_backoff.released_by(old, new), key=self._age):
                 self._queue.setdefault(item, True)
         moved = old if old is not None and _moved(old, new) else None
-        for index, concerns, is_up_to_date in self._interested[kind]:
+        for index, concerns in self._interested[kind]:
             if new is not None:
-                self._ask(index, concerns, kind, new, is_up_to_date)
+                self._ask(index, concerns, kind, new)
             if moved is not None:
                 self._ask(index, concerns, kind, moved)
 
@@ -195,22 +181,9 @@ class ControllerLoop:
     def _enqueue(self, item: Item) -> None:
         self._queue[item] = False
 
-    def _ask(
-        self,
-        index: int,
-        concerns: _Concerns,
-        kind: str,
-        manifest: Manifest,
-        is_up_to_date: _IsUpToDate | None = None,
-    ) -> None:
-        """Ask a controller which objects a change concerns, by the object after or before it.
-
-        Most pods of a cluster are up to date.  They are still reconciled while something is to be
-        tried again, which a reconciliation ends.
-        """
+    def _ask(self, index: int, concerns: _Concerns, kind: str, manifest: Manifest) -> None:
+        """Ask a controller which objects a change concerns, by the object after or before it."""
         try:
-            if is_up_to_date is not None and not self._has_failed and is_up_to_date(kind, manifest):
-                return
             for key in concerns(kind, manifest, self.view):
                 self._enqueue((index, key))
         except Exception as error:  # noqa: BLE001  # one bad object must not stop the others

@@ -67,9 +67,11 @@ class PodGroupController:
         *,
         scheduler_names: Collection[str] = ("volcano",),
         inherit_owner_annotations: bool = True,
+        groups_bound: bool = True,
     ) -> None:
+        """Make one; unless it ``groups_bound`` pods, too, those with a node stay as they are."""
         self._schedulers = frozenset(scheduler_names)
-        self._inherits = inherit_owner_annotations
+        self._inherits, self._groups_bound = inherit_owner_annotations, groups_bound
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
         """Look at each pod and Kubernetes PodGroup, and at owners that may be scaled to zero."""
@@ -89,20 +91,11 @@ class PodGroupController:
             return [key_of(one) for one in gangs]
         return ()
 
-    def is_up_to_date(self, kind: str, manifest: Manifest) -> bool:
-        """Return whether a well-formed pod has a group, or needs none."""
-        if kind != POD or not isinstance(manifest.get("spec"), dict):
-            return False
-        marks = manifest["metadata"].get("annotations")
-        if isinstance(marks, dict) and marks.get(GROUP_NAME):
-            return True
-        return (marks is None or isinstance(marks, dict)) and self._leaves_alone(manifest)
-
     def _leaves_alone(self, pod: Manifest) -> bool:
         marks = pod["metadata"].get("annotations") or {}
-        return pod["spec"].get("schedulerName") not in self._schedulers or bool(
-            marks.get(GROUP_NAME)
-        )
+        if pod["spec"].get("schedulerName") not in self._schedulers or marks.get(GROUP_NAME):
+            return True
+        return not self._groups_bound and bool(pod["spec"].get("nodeName"))
 
     def reconcile(self, key: Key, view: View) -> Plan:
         """Create the PodGroup of a pod, or remove that of an owner without pods."""

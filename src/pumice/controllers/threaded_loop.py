@@ -91,9 +91,6 @@ class ThreadedLoop(ControllerLoop):
         )
         self._hands = ThreadPoolExecutor(_HANDS, thread_name_prefix="effects")
 
-    def _tests_for(self, controller: Controller) -> None:
-        del controller  # metrics count reconciliations that do nothing, too
-
     @property
     def quiet(self) -> bool:
         """Whether nothing is known to wait or to be in progress."""

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, Protocol
+from typing import Final
 
 from pumice.api.kinds import NETWORK_POLICY, Manifest, kind_of
 from pumice.cluster.base import Cluster, Event
@@ -231,22 +231,12 @@ def _number(version: str) -> int:
     return int(version) if version.isdecimal() and len(version) < 20 else 0
 
 
-class Tables(Protocol):
-    """What a cluster in memory knows of its objects besides; they must not be changed."""
-
-    @property
-    def latest(self) -> Mapping[str, int]:
-        """The version of the last change of each kind that was ever changed."""
-
-
 class _Mirror(ObjectIndex):
     """Objects of one kind as reported by list, watch and our own writes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.version = ""
-        self.number = 0
-        """The version as a number, as of the last ``refresh`` that came to its end."""
         self.ahead: dict[Place, tuple[int, float]] = {}
         """Objects known from the answer to a write that the watch has not reported yet: their
         version, and the time at which to check whether they still exist."""
@@ -263,11 +253,8 @@ class ClusterView:
         cluster: Cluster,
         kinds: Iterable[str],
         looked_up: Collection[str] = (),
-        tables: Tables | None = None,
     ) -> None:
-        """Make one; ``tables`` are those of a cluster in memory."""
         self._cluster = cluster
-        self._tables = tables
         self.lookups = Lookups(cluster, looked_up)
         self._mirrors = {kind: _Mirror() for kind in kinds if kind not in self.lookups.kinds}
 
@@ -298,10 +285,7 @@ class ClusterView:
 
     def refresh(self) -> Iterator[Change]:
         """Apply changes since the last time; yield each change once it is applied."""
-        latest = None if self._tables is None else self._tables.latest
         for kind, mirror in self._mirrors.items():
-            if latest is not None and mirror.version and latest.get(kind, 0) <= mirror.number:
-                continue
             try:
                 if not mirror.version:
                     yield from self._relist(kind, mirror)
@@ -309,7 +293,6 @@ class ClusterView:
                     mirror.version = event.object["metadata"]["resourceVersion"]
                     if event.type != "BOOKMARK" and not self._behind(mirror, event):
                         yield self._take(kind, mirror, event)
-                mirror.number = _number(mirror.version)
             except GoneError:
                 yield from self._relist(kind, mirror)
             if mirror.ahead:

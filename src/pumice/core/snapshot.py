@@ -4,7 +4,8 @@ Ingest fills the tables between sessions; a session moves tasks through the meth
 journal can undo every move.  Nothing is copied to open a session.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +13,12 @@ from numpy.typing import NDArray
 
 from pumice.core.journal import Journal
 from pumice.core.resources import Column, Mask, Resources
-from pumice.core.row_counts import RowCounts, add_cells, add_counted, add_each, count_rows
 from pumice.core.shapes import Shape
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE, JobTable, NamespaceTable, NodeTable, QueueTable, TaskTable
 
+RowCounts = tuple[int, int] | tuple[NDArray[np.intp], NDArray[Any]]
+"""A row, or distinct rows, and how often each was there."""
 ViewWatcher = Callable[[int, int, int], None]
 """Told of a task (row), its node (row) and +1 or -1 when the Kubernetes view changes."""
 
@@ -53,7 +55,7 @@ _AFTER = {
     "unpipeline": Status.PENDING,
     "evict": Status.RELEASING,
 }
-_ENTERS = frozenset({"place", "bind", "pipeline"})
+_ENTERS = frozenset({"place", "bind", "pipeline", "hold"})
 
 
 class Snapshot:
@@ -86,7 +88,9 @@ class Snapshot:
         self.changes = 0
         """How often ingest changed anything; the same: so is all that a session sees."""
         self.other_changes = 0
-        """Those of them that were about more than pods without a node and their groups."""
+        """Those of them that were about more than pods and the groups of those without a node."""
+        self.touched_nodes: set[int] = set()
+        """Nodes (rows) on which ingest changed pods; emptied as the next set is."""
         self.touched_jobs: set[int] = set()
         """Jobs (rows) whose group, or pods without a node, ingest changed; NOWHERE stands for all.
 
@@ -118,10 +122,10 @@ class Snapshot:
             self._total = self.nodes.allocatable[:, : self.nodes.n].sum(axis=1)
         return self._total.copy()
 
-    def count_absent_pods(self, shape: Shape, nodes: Sequence[int], sign: int) -> None:
+    def count_absent_pods(self, shape: Shape, nodes: list[int], sign: int) -> None:
         """Count a running pod of a shape, which has no row, on each of some nodes, or remove it."""
         self.changes += 1
-        self.other_changes += 1
+        self.touched_nodes.update(nodes)
         absent = self.absent.on_nodes
         for node in nodes:
             key = shape.id, node
@@ -130,19 +134,9 @@ class Snapshot:
                 absent[key] = n
         self.hold(shape, nodes, sign)
 
-    def hold(self, shape: Shape, on: Sequence[int], sign: int) -> None:
+    def hold(self, shape: Shape, on: list[int], sign: int) -> None:
         """Count a running pod of a shape on each of some nodes, or remove it; not journaled."""
-        nodes = self.nodes
-        books, _ = shape.step("hold", sign, live=True)
-        if len(on) == 1:
-            add_cells(nodes.books, on[0], books)
-            nodes.view_pods[on[0]] += sign
-            add_cells(nodes.view_nonzero, on[0], sign * shape.nonzero[:, 0])
-            return
-        rows, counts = np.unique(np.asarray(on, dtype=np.intp), return_counts=True)
-        nodes.books[:, :, rows] += books[:, :, None] * counts
-        nodes.view_pods[rows] += (sign * counts).astype(np.int32)
-        nodes.view_nonzero[:, rows] += shape.nonzero * (sign * counts)
+        self._add_to_nodes(shape, count_rows(on), sign, "hold", live=True)
 
     def request(self, task: int) -> Column:
         """Return a task's request (R,)."""
@@ -289,9 +283,11 @@ class Snapshot:
         self._recount(job, old, new, len(tasks))
         self.add_to_sums(job, sums * len(tasks))
 
-    def _add_to_nodes(self, shape: Shape, by_node: RowCounts, sign: int, step: str) -> None:
+    def _add_to_nodes(
+        self, shape: Shape, by_node: RowCounts, sign: int, step: str, *, live: bool = False
+    ) -> None:
         """Make a step with so many tasks of a shape on each node, or take it back."""
-        nodes, live = self.nodes, self.view_is_live
+        nodes, live = self.nodes, live or self.view_is_live
         books, _ = shape.step(step, sign, live=live)
         add_counted(nodes.books, by_node, books)
         if live:
@@ -395,3 +391,39 @@ def _groups(values: NDArray[Any]) -> list[tuple[int, slice | Mask]]:
     """Return the distinct values, and where each of them is."""
     found = sorted(set(values.tolist()))
     return [(each, slice(None) if len(found) == 1 else values == each) for each in found]
+
+
+# Additions to rows that may occur several times
+
+
+def count_rows(rows: list[int], weights: Iterable[int] | None = None) -> RowCounts:
+    """Count equal rows, each as often as its weight, or once."""
+    if rows.count(rows[0]) == len(rows):
+        return rows[0], len(rows) if weights is None else sum(weights)
+    found: dict[int, int] = {}
+    for row, n in zip(rows, weights or repeat(1), strict=False):
+        found[row] = found.get(row, 0) + n
+    return np.array([*found], np.intp), np.array([*found.values()], np.intp)
+
+
+def add_cells(column: Column, row: int, amounts: Column) -> None:
+    """Add amounts (…) to one row of a column (…, n), in place: an index would write them twice."""
+    cells = column[..., row]
+    cells += amounts
+
+
+def add_each(column: Column, rows: NDArray[Any], amounts: Column) -> None:
+    """Add amounts (…, k) to rows (k,) of a column (…, n), of which one may occur several times."""
+    order = np.argsort(rows, kind="stable")
+    in_order = rows[order]
+    starts = np.flatnonzero(np.diff(in_order, prepend=-1))
+    column[..., in_order[starts]] += np.add.reduceat(amounts[..., order], starts, axis=-1)
+
+
+def add_counted(column: Column, counts: RowCounts, amounts: Column) -> None:
+    """Add amounts (…) to rows of a column (…, n), to each as often as it counts."""
+    rows, n = counts
+    if isinstance(rows, int):
+        add_cells(column, rows, amounts * n)
+    else:  # taking rows is several times faster than an index
+        column[..., rows] = column.take(rows, axis=-1) + amounts[..., None] * n

@@ -381,7 +381,7 @@ class Examiner(Watcher):
         self.limit: Finding | None = None
         """The limit of a queue that leaves no room beside the jobs ahead."""
         self.shut: list[Finding] = []
-        """Constraints without which nodes would have room beside the jobs ahead."""
+        """Constraints without which nodes would have room beside jobs ahead, or stuck pods."""
 
     def opened(self, ssn: Session) -> None:
         """Ask every gate."""
@@ -406,6 +406,7 @@ class Examiner(Watcher):
         self.ahead = self._who_is_ahead(ssn, row)
         if self.ahead is not None:
             self.limit = self._limit_beside_them(ssn, row)
+        if self.ahead is not None or self.outcome.is_stuck:
             self.shut = list(self._shut_beside_them(ssn, row))
 
     def _place(self, ssn: Session, row: int) -> Position | None:
@@ -465,12 +466,13 @@ class Examiner(Watcher):
         return None if found.numbers.get("wholeCluster") else found
 
     def _shut_beside_them(self, ssn: Session, row: int) -> Iterator[Finding]:
-        """Yield the constraints that alone keep the job from nodes which those ahead left free."""
-        pending = ssn.ordering.sort_tasks(pending_rows(ssn, row))
-        if not pending or self.examination is None or not self.examination.starts:
+        """Yield the constraints that alone keep the job from nodes which others left free."""
+        promised = [ssn.snapshot.tasks.row_of[pod] for pod in self.outcome.promised]
+        rows = ssn.ordering.sort_tasks([*promised, *pending_rows(ssn, row)])
+        if not rows or self.examination is None or not self.examination.starts:
             return
-        funnel = Funnel(ssn, ssn.task(pending[0]))
-        needed = min(max(still_needed(ssn, row), 1), len(pending))
+        funnel = Funnel(ssn, ssn.task(rows[0]))
+        needed = min(max(still_needed(ssn, row) + len(promised), 1), len(rows))
         for constraint, opened in funnel.but_for():
             held = funnel.holds(funnel.fitting | opened)
             if constraint.code is not Cause.INSUFFICIENT_RESOURCE and held >= needed:
@@ -532,11 +534,12 @@ def session_causes(
     """
     outcome, examination = examiner.outcome, examiner.examination
     if (outcome.makes_room or outcome.is_stuck) and not early and not _lacks_action(examination):
-        return [_waits_for_evicted(outcome)]
+        return [_waits_for_evicted(outcome), *(examiner.shut if outcome.is_stuck else ())]
     later = [*refused]
     if examination is not None:
         later = examination.findings(refused, unmade=unmade)
-    later = [at_its_turn(each, outcome) for each in later]
+    was_first = examiner.ahead is None
+    later = [at_its_turn(each, outcome, was_first=was_first) for each in later]
     if early:  # causes that keep pods from being created, or from being ours, are reported once
         later = [each for each in later if each.code not in (Cause.TOO_FEW_PODS, Cause.NO_PODS)]
     found = [*(early or ()), *later, *_would_delay(outcome)]

@@ -148,6 +148,8 @@ class Watcher(Observer):
         self._key = key
         self._cycle = cycle
         self._beside = beside
+        self.in_detail = True
+        """Whether all jobs are tried, so that all refusals are recorded; else some are left out."""
         self.skipped: frozenset[str] = frozenset()
         """Other waiting jobs that no action takes."""
         self.outcome = JobOutcome(job=key, cycle=cycle)
@@ -157,7 +159,7 @@ class Watcher(Observer):
         """Request more detail about the job."""
         jobs = ssn.snapshot.jobs
         row = jobs.row_of.get(self._key)
-        if row is not None and jobs.listed[row]:
+        if row is not None and jobs.listed[row] and self.in_detail:
             ssn.records.watched = frozenset({row})
         if self._beside is not None:
             self._consider(ssn, NOWHERE if row is None else row, self._beside)

@@ -108,14 +108,14 @@ def _queue_overrun(
     at, shorts = str(numbers["at"]), short_of(numbers)
     used = _Used.when(ssn, admitting=admitting)
     if code is Cause.QUEUE_OVER_CAPABILITY and used is not None:
-        at, shorts = _at_whose_limit(ssn, used, at, shorts)
+        at, shorts = next(iter(_by_owner(ssn, used, at, shorts).items()))
     pods = numbers.get("pods", 0)
     if all(_is_whole_cluster(ssn, at, each) for each in shorts):
         return _cluster_overrun(code, at, shorts, admitting=admitting)
     details = compared_numbers(shorts) | ({"pods": pods} if pods else {})
-    words = "deserves" if code is Cause.QUEUE_OVER_DESERVED else "may"
+    words = "what it deserves" if code is Cause.QUEUE_OVER_DESERVED else "its limit"
     gang = f" with {_part(ssn, job, pods)}" if pods else ""
-    text = f"queue {at} would hold more than it {words}{gang}: {_compared(shorts)}"
+    text = f"queue {at} would exceed {words}{gang}: {_compared(shorts)}"
     guarantees = _guarantees(ssn, used, at, shorts[0])
     if guarantees:
         details["guarantees"] = {
@@ -135,9 +135,9 @@ def _cluster_overrun(code: Cause, queue: str, shorts: list[Short], *, admitting:
     """Return the finding that the jobs of a queue without a limit would exceed the cluster."""
     numbers = {**compared_numbers(shorts), "wholeCluster": True}
     if not admitting:
-        text = f"queue {queue} would hold more than the cluster has: {_compared(shorts)}"
+        text = f"queue {queue} would exceed the cluster: {_compared(shorts)}"
         return Finding(code, text, ObjectRef("Queue", queue), numbers)
-    text = f"jobs of queue {queue} would reserve more than the cluster has: {_compared(shorts)}"
+    text = f"jobs of queue {queue} would exceed the cluster: {_compared(shorts)}"
     return Finding(Cause.NOT_ADMITTED, text, None, numbers)
 
 
@@ -155,14 +155,15 @@ def further_limits(
     for each in used.limits.tree.chain(row):
         held, limit = used.amounts[:, each], used.limits.real_capability[:, each]
         over = (asked >= STEP) & (held + asked - limit >= STEP)
+        over[PODS] = False  # queues do not limit their number
         shorts = [
             Short(names[r], float(held[r]), float(asked[r]), float(limit[r]))
             for r in np.flatnonzero(over).tolist()
         ]
-        if not shorts:
-            continue
-        at, moved = _at_whose_limit(ssn, used, ssn.snapshot.queues.names[each], shorts)
-        if at not in seen and not any(_is_whole_cluster(ssn, at, one) for one in moved):
+        owners = _by_owner(ssn, used, ssn.snapshot.queues.names[each], shorts)
+        for at, moved in owners.items():
+            if at in seen or any(_is_whole_cluster(ssn, at, one) for one in moved):
+                continue
             seen.add(at)
             first_short, *more = (one.numbers() for one in moved)
             numbers = {"at": at, **first_short, **({"more": more} if more else {})}
@@ -199,26 +200,31 @@ def _short_numbers(short: Short) -> dict[str, Any]:
     }
 
 
-def _at_whose_limit(
-    ssn: Session, used: _Used, queue: str, shorts: list[Short]
-) -> tuple[str, list[Short]]:
+def _by_owner(
+    ssn: Session, used: _Used, queue: str, shorts: Iterable[Short]
+) -> dict[str, list[Short]]:
+    """Sort what a queue is short of by the queues whose limits these are: itself, or ancestors."""
+    found: dict[str, list[Short]] = {}
+    for short in shorts:
+        at, moved = _at_whose_limit(ssn, used, queue, short)
+        found.setdefault(at, []).append(moved)
+    return found
+
+
+def _at_whose_limit(ssn: Session, used: _Used, queue: str, short: Short) -> tuple[str, Short]:
     """Move a refusal to the queue that states the limit: an ancestor, if the queue states more."""
     queues, names = ssn.snapshot.queues, ssn.snapshot.resources.names
-    if shorts[0].resource not in names:
-        return queue, shorts
-    res, row = names.index(shorts[0].resource), queues.row_of[queue]
+    if short.resource not in names:
+        return queue, short
+    res, row = names.index(short.resource), queues.row_of[queue]
     real, at = used.limits.real_capability[res], row
     for above in reversed(used.limits.tree.ancestors.get(row, ())):
         states_it = queues.capability_given[res, at] and queues.capability[res, at] <= real[at]
         if states_it or real[above] != real[at]:
             break
         at = above
-    moved = [
-        replace(each, used=each.used + float(used.amounts[i, at] - used.amounts[i, row]))
-        for each in shorts
-        for i in (names.index(each.resource),)
-    ]
-    return queues.names[at], moved
+    more = float(used.amounts[res, at] - used.amounts[res, row])
+    return queues.names[at], replace(short, used=short.used + more)
 
 
 def _guarantees(ssn: Session, used: _Used | None, queue: str, short: Short) -> dict[str, float]:

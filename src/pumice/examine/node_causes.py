@@ -506,7 +506,7 @@ def _numa(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
         f"{node}: {', '.join(f'{n} on NUMA node {numa}' for numa, n in free.items())}"
         for node, free in found["free"].items()
     )
-    wants = f"{_pod(funnel)} asks for {found['request']} cpus by policy {found['policy'] or 'none'}"
+    wants = f"{_pod(funnel)} asks for {found['request']} CPUs by policy {found['policy'] or 'none'}"
     return f"{_plain(funnel, constraint, before)}; {wants}, free are {listed}"
 
 

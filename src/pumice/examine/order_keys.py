@@ -10,8 +10,8 @@ from pumice.api.times import moment_of
 from pumice.core.views import Queue
 from pumice.examine.job_outcome import waiting_lines
 from pumice.framework.columns import Jobs, Queues
-from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Method
+from pumice.framework.hooks import Ask
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 

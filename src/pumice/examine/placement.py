@@ -21,7 +21,7 @@ from pumice.examine.node_constraints import Funnel
 from pumice.framework.arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Record, Records, Stage
-from pumice.framework.refusals import Reason
+from pumice.framework.refusals import Reason, Why
 from pumice.framework.roles import READY, count_roles, minima
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -81,12 +81,12 @@ def try_alone(ssn: Session, job: int) -> Trial:
     trial = _try(ssn, job)
     if trial.starts:
         return trial
-    if trial.domain is not None:  # what stops it on all nodes stops it in every domain
+    if ssn.topology.needs_search(job):  # what stops it on all nodes stops it in every domain
         trial = _anywhere(ssn, job, trial)
     if trial.quota is not None:
         with ssn.policy.queue_limits_lifted():
             lifted = _try(ssn, job)
-            if lifted.domain is not None:
+            if not lifted.starts and ssn.topology.needs_search(job):
                 lifted = _anywhere(ssn, job, lifted)
         trial = replace(lifted, starts=False, quota=trial.quota, before_quota=trial.before_quota)
     return trial
@@ -150,12 +150,47 @@ def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial
         },
         quota=stops.get(Stage.QUOTA),
         before_quota=_placed_before(ssn, rows, stops.get(Stage.QUOTA)),
-        domain=nodes if nodes is not None and "total" in nodes.numbers else None,
+        domain=nodes if ssn.topology.is_limited(job) and _is_of_domains(nodes) else None,
         barred=barred,
         funnels=funnels,
     )
     _put_in_order(ssn, job, trial)
+    if nodes is not None and not trial.starts and not trial.domain and asking:
+        _count_the_rest(ssn, job, asking, stmt, trial)
     return trial
+
+
+def _is_of_domains(record: Record | None) -> bool:
+    return record is not None and record.why is Why.NO_DOMAIN_FITS
+
+
+def _count_the_rest(ssn: Session, job: int, rows: list[int], stmt: Statement, trial: Trial) -> None:
+    """Count also pods behind one that finds no node: they were not tried, but may find one."""
+    tasks = ssn.snapshot.tasks
+    refused = {each.task.shape.id for each in trial.funnels}
+    refused |= {int(tasks.shape[tasks.row_of[pod]]) for pod in trial.barred}
+    left = [
+        row
+        for row in rows
+        if int(tasks.status[row]) == Status.PENDING and int(tasks.shape[row]) not in refused
+    ]
+    for some in _by_shape(ssn, left):
+        _place(ssn, job, some, stmt)
+    view = ssn.job(job)
+    placed = count_roles(view, READY, pending_best_effort=True)
+    trial.placed = view.ready + view.waiting
+    trial.short_roles = {
+        role: (min(placed.get(role, 0), least), least)
+        for role, (_, least) in trial.short_roles.items()
+        if placed.get(role, 0) < least
+    }
+
+
+def _by_shape(ssn: Session, rows: Iterable[int]) -> list[list[int]]:
+    found: dict[int, list[int]] = {}
+    for row in rows:
+        found.setdefault(int(ssn.snapshot.tasks.shape[row]), []).append(row)
+    return list(found.values())
 
 
 def _put_in_order(ssn: Session, job: int, trial: Trial) -> None:
@@ -286,13 +321,17 @@ def _gang(trial: Trial) -> Iterator[Finding]:
         yield Finding(Cause.ROLE_SHORT, text, None, role_numbers)
 
 
-def at_its_turn(finding: Finding, outcome: JobOutcome) -> Finding:
-    """Return a finding about a gang with the nodes that its pods found at their turn, if any."""
+def at_its_turn(finding: Finding, outcome: JobOutcome, *, was_first: bool) -> Finding:
+    """Return a finding about a gang with the nodes that its pods found at their turn, if any.
+
+    If no job took room before it, the trial found the same; and those that were not tried.
+    """
     if outcome.last is None or outcome.last.stage not in _TRIED or "found" not in finding.numbers:
         return finding
     numbers = dict(finding.numbers)
     first, role = numbers["found"], numbers.get("role")
     found = outcome.found if role is None else outcome.found_by_role.get(role, 0)
+    found = max(found, first) if was_first else found
     if role is None:
         who = _too_few(found, numbers["minMember"])
         now, at_turn = f"{who} {verb(found, 'finds', 'find')} a node", f"{who} found a node"

@@ -209,6 +209,8 @@ class Fault(msgspec.Struct, frozen=True):
     found: object
     hint: str = ""
     severity: Severity = "ignored"
+    without: str = ""
+    """The action whose absence makes it a fault; empty: it is one in any case."""
 
 
 def arg(

@@ -301,7 +301,7 @@ def _queue_amounts(ssn: Session) -> dict[str, dict[str, str]]:
     tree = QueueTree.of(ssn.snapshot) if ROOT in queues.row_of else None
     if tree is not None:
         allocated = tree.sum_up(allocated)
-    devices = held_devices(ssn.snapshot, tree)
+    devices = held_devices(ssn.snapshot, tree) if ssn.snapshot.kind("ResourceClaim") else {}
     return {
         queues.names[row]: {
             name: _format(i, name, amount)

@@ -4,7 +4,7 @@ Errors refuse a configuration.  Everything else is a warning: what Volcano ignor
 effect here either, and odd settings work as written.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -135,7 +135,7 @@ def check_conf(
                 cls = plugins[entry.name]
                 problems += [
                     _unread(_of_other_plugin(problem, plugins), entry.name, cls)
-                    for problem in _check_arguments(entry, cls)
+                    for problem in _check_arguments(entry, cls, conf.actions)
                 ]
     for action, arguments in conf.configurations.items():
         if action in actions:
@@ -213,7 +213,9 @@ def _of_other_plugin(problem: Problem, plugins: Mapping[str, type[Plugin]]) -> P
     return replace(problem, hint=f"it is an argument of the plugin {name}: '{key}'")
 
 
-def _check_arguments(entry: PluginConf, cls: type[Plugin]) -> Iterator[Problem]:
+def _check_arguments(
+    entry: PluginConf, cls: type[Plugin], actions: Collection[str]
+) -> Iterator[Problem]:
     """List the faults in the arguments of a plugin, by their types and by its own check."""
     if cls.trouble:
         yield Problem(
@@ -226,7 +228,7 @@ def _check_arguments(entry: PluginConf, cls: type[Plugin]) -> Iterator[Problem]:
         return
     fields, problems = bind_arguments(cls, entry.arguments, entry.argument_lines)
     yield from problems
-    for fault in cls(**fields).faults():
+    for fault in (each for each in cls(**fields).faults() if each.without not in actions):
         yield Problem(
             line=entry.argument_lines.get(fault.key, entry.line),
             field=fault.key,

@@ -13,8 +13,8 @@ from pumice.core.shapes import Shape
 from pumice.core.views import Job, Task
 from pumice.errors import BadHookResultError
 from pumice.framework.columns import Jobs, Queues
-from pumice.framework.combining import TIER_INTERSECT, Ask, in_unison
 from pumice.framework.hook_answers import Answer, Check, Failures, Subject
+from pumice.framework.hooks import TIER_INTERSECT, Ask, in_unison
 from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.refusals import Failed, Verdict, Vote
 from pumice.framework.topology.domains import SubGroup

@@ -14,9 +14,9 @@ from pumice.core.resources import Mask
 from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
-from pumice.framework.fits import NO_ROOM, Codes, Fit
 from pumice.framework.job_records import NoNode, Stage
 from pumice.framework.placement.ahead import Imagined, has_plain_shape, longest, relabelled
+from pumice.framework.placing import NO_ROOM, Codes, Fit
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Reason, Verdict, Why
 from pumice.framework.roles import READY, count_roles, mixed_roles

@@ -5,16 +5,19 @@ Messages are rendered from records; nothing is decided from them.
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.api.codes import Cause
 from pumice.core.resources import PODS, STEP, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 from pumice.framework.refusals import Refusal, Vote, Why
+
+A = TypeVar("A")
 
 
 class Stage(Enum):
@@ -53,6 +56,20 @@ class NoNode(msgspec.Struct):
     """What is needed, and the most that is idle on nodes that lack it; filled in by records."""
 
 
+def of_marked(
+    found: dict[int, A], marked: Mask, owners: NDArray[np.int32] | None = None
+) -> dict[int, A]:
+    """Return what is known of marked jobs (n,); with ``owners`` keys are tasks, else jobs.
+
+    Most are marked: a copy, less the others, takes a tenth of the time of picking one by one.
+    """
+    rows = np.fromiter(found, dtype=np.intp, count=len(found))
+    kept = found.copy()
+    for row in rows[~marked[rows if owners is None else owners[rows]]].tolist():
+        del kept[row]
+    return kept
+
+
 class Place(NamedTuple):
     """The node of a task, and whether the task was only pipelined to it."""
 
@@ -79,16 +96,15 @@ class Records:
         self.compare: Callable[[Task], Mapping[str, Any]] = lambda _: {}
         """Returns the numbers that plugins compared for a task that found no node."""
         self.watched: frozenset[int] = frozenset()
-        """Job rows with more detail than a cycle needs: the node that comes nearest."""
+        """Jobs (rows) that are tried although they were refused before, to explain why."""
 
     def take_over(self, last: "Records", marked: Mask) -> None:
         """Take the records of marked jobs (n,) from those of the last session, which are over."""
-        jobs = self._snapshot.tasks.job
-        of_marked = {row for row in (*last.no_fit, *last.barred) if marked[jobs[row]]}
-        self.by_job |= {row: each for row, each in last.by_job.items() if marked[row]}
-        self.stops |= {row: each for row, each in last.stops.items() if marked[row]}
-        self.no_fit |= {row: each for row, each in last.no_fit.items() if row in of_marked}
-        self.barred |= {row: each for row, each in last.barred.items() if row in of_marked}
+        owners = self._snapshot.tasks.job
+        self.by_job |= of_marked(last.by_job, marked)
+        self.stops |= of_marked(last.stops, marked)
+        self.no_fit |= of_marked(last.no_fit, marked, owners)
+        self.barred |= of_marked(last.barred, marked, owners)
 
     def forget(self, job: int) -> None:
         """Remove the records of a job that is to be tried again."""
@@ -114,8 +130,6 @@ class Records:
         self.barred[task.row] = why.barred
         why.amounts = why.amounts or self._amounts(task, why.short)
         numbers: dict[str, Any] = {**why.amounts, **self.compare(task)}
-        if task.job in self.watched and why.short is not None:
-            numbers |= self._nearest(task, why.short)
         found = {"task": task.key, "nodes": why.nodes, **numbers}
         self.note(task.job, Stage.NODES, Why.NO_NODE_FITS, **found)
 
@@ -131,20 +145,6 @@ class Records:
             if tight.any():
                 idle[names[row]] = float(column[tight].max())
         return {"need": need, "idle": idle}
-
-    def _nearest(self, task: Task, short: Mask) -> dict[str, Any]:
-        """Find the node that lacks least, in parts of the request, and how much it lacks."""
-        nodes, rows = self._snapshot.nodes, np.flatnonzero(short)
-        if not len(rows):
-            return {}
-        lacking = np.maximum(task.need - nodes.future_idle[:, rows], 0.0)
-        parts = lacking / np.where(task.request > 0, task.request, 1.0)
-        best = int(np.argmin(parts.max(axis=0)))
-        lacks = {
-            self._snapshot.resources.names[row]: float(lacking[row, best])
-            for row in np.flatnonzero(lacking[:, best] >= STEP).tolist()
-        }
-        return {"nearest": nodes.names[int(rows[best])], "lacks": lacks}
 
     def note_refused(self, job: int, stage: Stage, no: Vote, why: Why, **numbers: Any) -> None:
         """Record a refusal; the reason of a plugin takes precedence."""

@@ -12,8 +12,8 @@ from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Queue
 from pumice.framework.columns import Jobs, Queues, Tasks
-from pumice.framework.combining import FIRST_DIFFERENCE, Ask
 from pumice.framework.dispatch import Hooks
+from pumice.framework.hooks import FIRST_DIFFERENCE, Ask
 from pumice.framework.plugin import Plugin, implements
 
 Key = Any
@@ -70,8 +70,8 @@ class Heap:
 
     def pop(self) -> int:
         """Take the first row out."""
-        if self._moves is None:
-            return heapq.heappop(self.entries)[1]
+        if self._moves is None or len(self._moves) == self._first_moves:
+            return heapq.heappop(self.entries)[1]  # with keys that stand it sinks rows as well
         entries = self.entries
         entries[0], entries[-1] = entries[-1], entries[0]
         row = entries.pop()[1]
@@ -350,12 +350,17 @@ class Ordering:
         return _sorted(list(rows), self.job_keys)
 
     def sort_tasks(self, rows: Iterable[int]) -> list[int]:
-        """Order tasks once; what was ordered ahead is known."""
+        """Order tasks; what was ordered in this session is known where the order stands."""
         tasks = list(rows)
-        if not tasks:
+        if not tasks or (len(tasks) == 1 and self.keeps_orders):
             return tasks
         known, order = self._orders.get(tasks[0], ((), []))
-        return [*order] if known == tasks else _sorted(self._settled(tasks), self.task_keys)
+        if known == tasks:
+            return [*order]
+        found = _sorted(self._settled(tasks), self.task_keys)
+        if self.keeps_orders and not self._failures.errors:
+            self._orders[tasks[0]] = tasks, [*found]
+        return found
 
     def sort_ahead(self, jobs: list[list[int]]) -> None:
         """Put the tasks of several jobs in order with one question, where the answer will stand.

@@ -4,40 +4,192 @@ A ``Fit`` holds, for one shape of task, the answers of every node.  The journal 
 moved since; only those are asked again.  Hooks treat rows independently, so both agree exactly.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.core.journal import Rows as LoggedRows
 from pumice.core.pod_terms import pod_terms
 from pumice.core.resources import STEP, Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
-from pumice.framework.combining import FIRST_REASON, Ask
 from pumice.framework.dispatch import Hooks
-from pumice.framework.fits import (
-    FUTURE,
-    IDLE,
-    NO_ROOM,
-    Answers,
-    Codes,
-    Fit,
-    PluginFilter,
-    codes_of,
-    filter_reasons,
-    room_on,
-    values_of,
+from pumice.framework.hooks import FIRST_REASON, Ask
+from pumice.framework.job_records import NoNode
+from pumice.framework.placement.kernel import (
+    AmountTerm,
+    Kernel,
+    NodeTerm,
+    PodClass,
+    PodCounts,
+    RankTerm,
 )
-from pumice.framework.placement.kernel import Kernel, PodClass
-from pumice.framework.placement.terms import AmountTerm, NodeTerm, PodCounts, RankTerm
 from pumice.framework.plugin import Plugin, implements, states_terms
-from pumice.framework.refusals import Reason
+from pumice.framework.refusals import Failed, Reason
 from pumice.kernel.library import library
+
+Codes = NDArray[np.int16]
+NO_ROOM, FUTURE, IDLE = 0, 1, 2
+"""A node's offer to a request: nothing, room that is being freed, room now."""
+_MANY = 256
+"""Number of nodes from which resources are compared one by one, if they are requested at all."""
+
+
+def filter_reasons(plugin: Plugin) -> tuple[Reason, ...]:
+    """Return the reasons for which a plugin refuses nodes, last that its filters failed."""
+    hooks = Plugin.filter_shape.__name__, Plugin.filter_nodes.__name__
+    return (*plugin.reasons, *(Failed(plugin.name, hook).reason for hook in hooks))
+
+
+class Fit(msgspec.Struct):
+    """The answers of all nodes to one shape of task."""
+
+    verdict: Codes
+    """0 where all filters agree, else the number of a reason (n,)."""
+    room: NDArray[np.int8]
+    score: Column
+    value: Column
+    """The score where the node fits and has room now, else minus infinity (n,)."""
+    static_codes: list[Codes | None]
+    static_score: Column | None
+    rankers: list[Ask] = msgspec.field(default_factory=list)
+    """The plugins that compare candidates for such tasks beyond their scores."""
+    cursor: int = 0
+    """How much of the log of moved rows all columns follow."""
+    judged: int = 0
+    """How much of it the verdicts follow."""
+    no_node: NoNode | None = None
+    """Why no node takes such tasks, once that was asked; until a row changes."""
+
+    @property
+    def n_bytes(self) -> int:
+        """Its memory in bytes."""
+        columns = (self.verdict, self.room, self.score, self.value, self.static_score)
+        return sum(each.nbytes for each in (*columns, *self.static_codes) if each is not None)
+
+    def take(self, rows: Rows, answers: "Answers") -> None:
+        """Store the current answers of some rows."""
+        self.no_node = None
+        self.verdict[rows] = answers.verdict
+        self.room[rows] = answers.room
+        self.score[rows] = answers.score
+        self.value[rows] = answers.value
+
+
+class Answers(msgspec.Struct, frozen=True):
+    """The answers of some nodes to one shape of task, column by column as in a fit (n,)."""
+
+    verdict: Codes | int
+    room: NDArray[np.int8]
+    score: Column | float
+    value: Column
+
+
+class PluginFilter:
+    """The filters of one plugin, which are asked together; its reasons follow ``offset`` others."""
+
+    __slots__ = ("_at", "_by_nodes", "_curable", "_offset", "by_shape", "position", "vetoes")
+
+    def __init__(
+        self,
+        at: int,
+        offset: int,
+        reasons: tuple[Reason, ...],
+        asks: tuple[Ask | None, Ask | None],
+        *,
+        position: int,
+    ) -> None:
+        self.position = position
+        self.by_shape, self._by_nodes = asks
+        self._at = at
+        self._offset = offset
+        self._curable = np.array([True, *(reason.curable for reason in reasons)])
+        self.vetoes = any(reason.vetoes for reason in reasons)
+
+    def ask(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Codes | None:
+        """Return reason numbers of the session for some rows; None: all fit."""
+        static = fit.static_codes[self._at]
+        codes = None if static is None else static[rows]
+        if self._by_nodes is not None:
+            codes = _merge(codes, codes_of(self._by_nodes(task, nodes)), self._curable)
+        return None if codes is None else np.where(codes > 0, codes + self._offset, 0)
+
+
+def room_on(need: Column, nodes: Nodes) -> NDArray[np.int8]:
+    """Compute the offer of nodes to a request (n,)."""
+    idle, releasing, pipelined = nodes.idle, nodes.releasing, nodes.pipelined
+    n = idle.shape[1]
+    if n == 1:
+        return _room_on_one(need, idle, releasing, pipelined)
+    now = _covers(need, idle)
+    stirs = releasing.any() or pipelined.any()
+    later = _covers(need, idle + releasing - pipelined) if stirs else now
+    return np.left_shift(later.view(np.int8), now.view(np.int8))  # NO_ROOM is 0, FUTURE 1, IDLE 2
+
+
+def _covers(need: Column, room: Column) -> Mask:
+    """Mark nodes with room (R, n) for a request (n,)."""
+    if room.shape[1] < _MANY:
+        return np.asarray((need - room < STEP).all(axis=0))
+    covered = np.ones(room.shape[1], dtype=bool)
+    for row, wanted in enumerate(need[:, 0].tolist()):
+        if wanted > -np.inf:  # what is not requested always fits
+            covered &= wanted - room[row] < STEP
+    return covered
+
+
+def _room_on_one(*amounts: Column) -> NDArray[np.int8]:
+    """Compute the offer of one node, in plain floats: need, idle, releasing and pipelined."""
+    now = later = True
+    columns = [column[:, 0].tolist() for column in amounts]
+    for wanted, free, leaving, promised in zip(*columns, strict=True):
+        now = now and wanted - free < STEP
+        later = later and wanted - (free + leaving - promised) < STEP
+    return np.array([later << now], dtype=np.int8)
+
+
+def values_of(verdict: Codes | int, room: NDArray[np.int8], score: Column | float) -> Column:
+    """Return the scores of nodes that fit and have room now, minus infinity for others (n,).
+
+    Where all do, these are the scores themselves.
+    """
+    fits = room == IDLE
+    if not isinstance(verdict, int):  # else none refuses
+        fits &= verdict == 0
+    if isinstance(score, float) or np.count_nonzero(fits) < len(fits):
+        return np.where(fits, score, -np.inf)
+    return score
+
+
+def codes_of(answer: Any) -> Codes | None:
+    """Turn an answer into reason numbers of the plugin; None: all fit.
+
+    Counting is several times faster than asking whether there is any.
+    """
+    if answer is None:
+        return None
+    codes: Codes = (~answer).astype(np.int16) if answer.dtype == np.bool_ else answer
+    return codes if np.count_nonzero(codes) else None
+
+
+def _merge(static: Codes | None, live: Codes | None, curable: Mask) -> Codes | None:
+    """Join two answers of one plugin: reasons that no eviction cures come first."""
+    if static is None or live is None:
+        return live if static is None else static
+    prefer_live = (live > 0) & ((static == 0) | (curable[static] & ~curable[live]))
+    return np.where(prefer_live, live, static)
+
 
 _MOST_BYTES = 256 << 20
 """What all fits of a session may take together; the least recently used are dropped first."""
+
+
+_Stated = dict[int, list[NodeTerm] | None]
+"""What plugins state as data about the nodes of a task, by position; None: they are asked."""
 
 
 class KernelClass(NamedTuple):
@@ -70,10 +222,13 @@ class Placing:
         self._score_shape = hooks.sums(Plugin.score_shape)
         self._score_nodes = hooks.sums(Plugin.score_nodes)
         self._rank_nodes = hooks.sums(Plugin.rank_nodes)
-        self.rankers = [
-            (plugin, ask, hooks.ask_aside(plugin, Plugin.may_rank))
-            for plugin, ask in hooks.bound(Plugin.rank_nodes)
-        ]
+        self.rankers = hooks.bound(Plugin.rank_nodes)
+        self._stating = {
+            plugin.position: hooks.ask_aside(plugin, Plugin.node_terms)
+            for plugin in hooks.plugins
+            if states_terms(plugin)
+        }
+        """Who states node terms."""
         self._kernel: Kernel | None = None
         self._classes: dict[Hashable, KernelClass | None] = {}
         """Classes of tasks that the kernel knows; None: it cannot."""
@@ -101,30 +256,26 @@ class Placing:
                 self.reasons += reasons
         return filters
 
+    @property
+    def moved(self) -> list[LoggedRows]:
+        """The log of rows that moved, by which answers are renewed."""
+        return self.snapshot.journal.moved
+
     # Classes that the kernel knows
 
     @cached_property
-    def _declaring(self) -> list[tuple[Ask, bool, bool]] | None:
-        """Who states node terms, and whether its filters and scores count.
+    def _declaring(self) -> list[tuple[int, bool, bool]] | None:
+        """The plugins (by position) whose node terms count: those of filters, those of scores.
 
         None where a plugin picks nodes, or answers about them without stating terms.
         """
         hooks = self.hooks
         filters = {plugin.position for plugin, _ in hooks.bound(Plugin.filter_nodes)}
         scores = {plugin.position for plugin, _ in hooks.bound(Plugin.score_nodes)}
-        live = [each for each in hooks.plugins if each.position in filters | scores]
-        if self._picks or not self.imagines:
+        live = sorted(filters | scores)
+        if self._picks or not self.imagines or not self._stating.keys() >= {*live}:
             return None
-        if not all(states_terms(each) for each in live):
-            return None
-        return [
-            (
-                hooks.ask_aside(each, Plugin.node_terms),
-                each.position in filters,
-                each.position in scores,
-            )
-            for each in live
-        ]
+        return [(each, each in filters, each in scores) for each in live]
 
     @property
     def kernel(self) -> Kernel:
@@ -132,7 +283,7 @@ class Placing:
         if self._kernel is None:
             found = library()
             assert found is not None  # noqa: S101  # classes are made only with one
-            self._kernel = Kernel(found, self.snapshot)
+            self._kernel = Kernel(found, self.snapshot, self.moved)
         return self._kernel
 
     def class_key(self, task: Task) -> Hashable:
@@ -154,33 +305,33 @@ class Placing:
     def _make_class(self, task: Task) -> "KernelClass | None":
         if library() is None or task.shape.coarse:
             return None
-        terms = self._terms_of(task)
+        stated = self._stated(task)
+        terms = self._terms_of(stated)
         if terms is None:
             return None
-        fit = self._blank_fit(task)
-        static = [codes != 0 for codes in fit.static_codes if codes is not None]
+        static_codes, base = self._static(task)
+        static = [codes != 0 for codes in static_codes if codes is not None]
         refused = np.logical_or.reduce(static) if static else None
         amounts = [each for term in terms if isinstance(term, AmountTerm) for each in term.numbers]
         counts = next((term for term in terms if isinstance(term, PodCounts)), None)
-        base = fit.static_score
         if base is not None:
             base = np.ascontiguousarray(base, dtype=np.float64)
-        silent = any(
-            may_rank(task) is not False and not states_terms(plugin)
-            for plugin, _, may_rank in self.rankers
-        )
+        silent = any(stated.get(plugin.position) is None for plugin, _ in self.rankers)
+        rankers = self._comparing(stated) if silent else []
         ranks = [] if silent else [term for term in terms if isinstance(term, RankTerm)]
         kind = task.shape, self.snapshot.tasks.label_class.item(task.row)
         made = PodClass(*kind, refused, base, amounts, counts, ranks)
-        rankers = fit.rankers if silent else []
         return KernelClass(self.kernel.add(made), counts is not None, rankers)
 
-    def _terms_of(self, task: Task) -> list[NodeTerm] | None:
+    def _stated(self, task: Task) -> _Stated:
+        return {position: ask(task) for position, ask in self._stating.items()}
+
+    def _terms_of(self, stated: _Stated) -> list[NodeTerm] | None:
         if self._declaring is None:
             return None
         found: list[NodeTerm] = []
-        for ask, filters, scores in self._declaring:
-            terms = ask(task)
+        for position, filters, scores in self._declaring:
+            terms = stated[position]
             if terms is None:
                 return None
             for term in terms:
@@ -191,7 +342,7 @@ class Placing:
 
     def by_amounts(self, task: Task) -> bool:
         """Return whether filters and scores of such tasks follow from amounts of nodes alone."""
-        terms = self._terms_of(task)
+        terms = self._terms_of(self._stated(task))
         return terms is not None and not any(isinstance(term, PodCounts) for term in terms)
 
     def pick(
@@ -218,10 +369,9 @@ class Placing:
 
     def fit_of(self, key: Hashable, task: Task) -> Fit:
         """Return the up-to-date columns of a kind of which a task is one."""
-        fit = self._fits.pop(key, None)
-        moved = self.snapshot.journal.moved
+        fit, moved = self._fits.pop(key, None), self.moved
         if fit is None:
-            fit = self._new_fit(key, task)
+            fit = self._new_fit(task)
             while self._fits and fit.n_bytes * (len(self._fits) + 1) > _MOST_BYTES:
                 self._fits.pop(next(iter(self._fits)))
         elif fit.cursor < len(moved):
@@ -237,7 +387,7 @@ class Placing:
 
         No scores are asked for: for evictions, where verdicts alone count.
         """
-        fit, moved = self._fits.get(self.kind(task)), self.snapshot.journal.moved
+        fit, moved = self._fits.get(self.kind(task)), self.moved
         if fit is None:
             return self.fit(task)
         if fit.judged < len(moved):
@@ -246,7 +396,7 @@ class Placing:
             fit.judged = len(moved)
         return fit
 
-    def _new_fit(self, key: Hashable, task: Task) -> Fit:  # noqa: ARG002  # for subclasses
+    def _new_fit(self, task: Task) -> Fit:
         n, fit = self.snapshot.nodes.n, self._blank_fit(task)
         fit.verdict = np.zeros(n, dtype=np.int16)
         fit.room = np.zeros(n, dtype=np.int8)
@@ -256,24 +406,34 @@ class Placing:
 
     def _blank_fit(self, task: Task) -> Fit:
         """Return what holds for the session, without columns."""
-        facts = NodeFacts(self.snapshot)
-        static_codes = [
-            None if each.by_shape is None else codes_of(each.by_shape(task.shape, facts))
-            for each in self._filters
-        ]
-        static_score = self._score_shape(0.0, task.shape, facts)
+        static_codes, static_score = self._static(task)
         return Fit(
             verdict=np.empty(0, dtype=np.int16),
             room=np.empty(0, dtype=np.int8),
             score=np.empty(0),
             value=np.empty(0),
             static_codes=static_codes,
-            static_score=None if isinstance(static_score, float) else static_score,
+            static_score=static_score,
             rankers=self._rankers_for(task),
         )
 
+    def _static(self, task: Task) -> tuple[list[Codes | None], Column | None]:
+        """Ask the filters and scores that follow from the shape alone."""
+        facts = NodeFacts(self.snapshot)
+        codes = [
+            None if each.by_shape is None else codes_of(each.by_shape(task.shape, facts))
+            for each in self._filters
+        ]
+        score = self._score_shape(0.0, task.shape, facts)
+        return codes, None if isinstance(score, float) else score
+
     def _rankers_for(self, task: Task) -> list[Ask]:
-        return [ask for _, ask, may_rank in self.rankers if may_rank(task) is not False]
+        """Return the plugins that compare candidates for a task."""
+        return self._comparing(self._stated(task)) if self.rankers else []
+
+    def _comparing(self, stated: _Stated) -> list[Ask]:
+        """Return the plugins that compare candidates, without those that state that they do not."""
+        return [ask for plugin, ask in self.rankers if _compares(stated.get(plugin.position))]
 
     def _refresh(self, fit: Fit, task: Task, rows: Rows) -> None:
         """Ask again about some rows."""
@@ -410,6 +570,17 @@ class Placing:
             codes[rows] = -1 - np.argmax(missing, axis=0)
         return codes if known is None else np.where(known == 0, codes, known)
 
+    def refusals_on(self, task: Task, rows: Rows) -> Codes:
+        """Number why some nodes refuse a task (n,), without asking for scores."""
+        nodes, fit = Nodes(self.snapshot, rows), self._fits.get(self.kind(task))
+        fit = self._blank_fit(task) if fit is None else fit
+        codes = np.array(np.broadcast_to(self.verdict(fit, task, nodes, rows), len(nodes)))
+        short = room_on(task.need, nodes) == NO_ROOM
+        if short.any():
+            missing = task.need - nodes.future_idle[:, short] >= STEP
+            codes[short] = -1 - np.argmax(missing, axis=0)
+        return codes
+
     def barred(self, refusals: Codes) -> Mask:
         """Mark nodes that refuse for a reason which no eviction could cure (n,)."""
         if refusals.max(initial=0) <= 0:
@@ -430,22 +601,32 @@ class Placing:
         return counts
 
 
-def distinct_rows(moved: list[Any], n: int) -> Rows:
-    """Return the distinct rows of a log, as a slice if there is only one."""
-    if len(moved) == 1 and isinstance(moved[0], int):
-        return slice(moved[0], moved[0] + 1)
+def rows_of(moved: Iterable[Any]) -> set[int]:
+    """Return the distinct rows of a log."""
     rows: set[int] = set()
     for entry in moved:
         if isinstance(entry, int):
             rows.add(entry)
         else:
             rows.update(entry.tolist())
+    return rows
+
+
+def distinct_rows(moved: list[Any], n: int) -> Rows:
+    """Return the same as an index: all if they are most of n, a slice if there is only one."""
+    if len(moved) == 1 and isinstance(moved[0], int):
+        return slice(moved[0], moved[0] + 1)
+    rows = rows_of(moved)
     if len(rows) * 2 > n:
         return ALL
     if len(rows) == 1:
         row = rows.pop()
         return slice(row, row + 1)
     return np.fromiter(rows, dtype=np.intp, count=len(rows))
+
+
+def _compares(terms: list[NodeTerm] | None) -> bool:
+    return terms is None or any(isinstance(term, RankTerm) for term in terms)
 
 
 MakePlacing = Callable[[Snapshot, Hooks, int], Placing]

@@ -17,8 +17,8 @@ from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import UnknownHookError
-from pumice.framework import combining as rule
 from pumice.framework import hook_answers as answer
+from pumice.framework import hooks as rule
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.hooks import Hook, HookTable
 from pumice.framework.plugin_declarations import PluginDeclarations
@@ -253,7 +253,7 @@ class Plugin(PluginDeclarations):
     ) -> list[list[Domain]]:
         """List the network domains to try for a job or a part of it, level by level.
 
-        The purpose is "allocate" or "evict".
+        The purpose is "allocate", "evict", or "ahead": to allocate once running pods have ended.
         """
         raise NotImplementedError
 

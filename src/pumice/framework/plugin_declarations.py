@@ -18,7 +18,7 @@ from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import Fault
-from pumice.framework.placement.terms import NodeTerm
+from pumice.framework.placement.kernel import NodeTerm
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import Reason
@@ -63,14 +63,14 @@ class PluginDeclarations:
     judges_alone: ClassVar[frozenset[str]] = frozenset()
     """Its hooks about victims that judge each candidate by itself, whatever others there are."""
     foreseeable: ClassVar[bool] = False
-    """Whether it can be asked about what would be, and about one of several equal jobs.
+    """Whether its answers follow from rows and sums alone, and holding more never allows more.
 
-    Its hooks then read nothing that moves change but sums, and the rows of nodes that they are
-    given; ``order_queues`` and ``order_jobs`` take sums from their argument.  Of a job that waits
-    they read its queue, namespace, phase, priority, numbers and sums, the shapes, roles and
-    priorities of its tasks, and that by which ``order_jobs`` orders it.  A queue that holds more is
-    never allowed more, and a job with ``minMember`` tasks placed, that states no other minimum, is
-    ready.  It stops starving once and for all; evictions never bring keys in ``order_jobs`` back.
+    It is then asked about what would be, and about one of several equal jobs.  Rows: those that it
+    is given; of a job that waits its queue, namespace, phase, priority and numbers, the shapes,
+    roles and priorities of its tasks, and that by which ``order_jobs`` orders it.  Sums: of nodes,
+    jobs and queues; ``order_queues`` and ``order_jobs`` take them from their argument.  Never more:
+    a queue is not allowed more, a job with ``minMember`` tasks placed and no other minimum is
+    ready, and stops starving once and for all; evictions never bring back keys of ``order_jobs``.
     """
     admits_all: ClassVar[bool] = False
     """Whether all jobs wait for nodes, none to be admitted: no plugin votes on that."""
@@ -132,6 +132,13 @@ class PluginDeclarations:
         """
         return None
 
+    def closes_at(self) -> Column | None:
+        """Return when this plugin stops letting pods onto nodes (n,), for reservations.
+
+        Infinite for nodes that stay as they are; None: all do.
+        """
+        return None
+
     def passed_over(self, memory: dict[str, Any], now: float) -> None:
         """Update the memory as a cycle each second before ``now`` would have done.
 
@@ -149,17 +156,11 @@ class PluginDeclarations:
         """Return what the answers of this plugin's node hooks depend on besides the shape."""
         return None
 
-    def may_rank(self, task: Task) -> bool:
-        """Return whether ``rank_nodes`` may compare nodes for a task of this kind.
-
-        Asked once for all tasks that get the same answers; the answer holds for the session.
-        """
-        return True
-
     def node_terms(self, task: Task) -> list[NodeTerm] | None:
         """State as data what filters, scores and ``rank_nodes`` answer to tasks of this kind.
 
-        The kernel then computes it; None: the hooks are asked.
+        The kernel then computes it; None: the hooks are asked.  Without a ``RankTerm`` nodes are
+        not compared.  Asked once for all tasks that get the same answers.
         """
         return None
 

@@ -36,7 +36,7 @@ class FutureView(Protocol):
     def profile(self, demand: Demand, promises: Sequence[Promise]) -> Profile | None:
         """Return the room for such pods beside promises; None if counting is not enough."""
 
-    def without_room(self, jobs: Iterable[int]) -> set[int]:
+    def without_room(self, jobs: Sequence[int], *, in_line: bool = False) -> set[int]:
         """Return those of some jobs that surely find too little room now, and while pods stay."""
 
     def seconds(self, jobs: IndexArray) -> list[float]:
@@ -45,11 +45,11 @@ class FutureView(Protocol):
     def longest(self, job: int) -> float:
         """Return how long a job (row) runs at most."""
 
-    def nominate(self, job: int) -> None:
-        """Lead a job to the places that it was found last."""
+    def lead(self, promise: Promise) -> None:
+        """Lead a job to the places that it was found last, if they have room now."""
 
-    def promise(self, job: int, others: Sequence[Promise], *, later: bool = False) -> Promise:
-        """Return the earliest start of a job beside all others, ``later`` if not now."""
+    def promise(self, job: int, others: Sequence[Promise], before: float = ...) -> Promise:
+        """Return the earliest start beside all others of a job that finds no place now."""
 
     def first_delayed(self, promises: Sequence[Promise]) -> Promise | None:
         """Return a promise that cannot be kept as things stand now."""

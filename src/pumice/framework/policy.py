@@ -10,8 +10,8 @@ import numpy as np
 from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Queue, Task
-from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Hooks
+from pumice.framework.hooks import Ask
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict
 from pumice.framework.topology.domains import Domain, SubGroup, Topology
@@ -186,12 +186,15 @@ class Policy:
             return [[within]]
         return self._domain_levels(part, within, purpose)
 
-    def levels_within(self, part: SubGroup, domains: list[Domain]) -> list[list[list[Domain]]]:
+    def levels_within(
+        self, part: SubGroup, domains: list[Domain], purpose: str
+    ) -> list[list[list[Domain]]]:
         """List the domains to try for a part of a job within each of some domains."""
-        found: list[list[list[Domain]]] | None = self._levels_within(part, domains)
-        if found is not None:
-            return found
-        return [self.domain_levels(part, domain, "allocate") for domain in domains]
+        if purpose == "allocate":
+            found: list[list[list[Domain]]] | None = self._levels_within(part, domains)
+            if found is not None:
+                return found
+        return [self.domain_levels(part, domain, purpose) for domain in domains]
 
     def score_domains(self, part: SubGroup, domains: list[Domain]) -> Column:
         """Score network domains for a part of a job, each by itself."""

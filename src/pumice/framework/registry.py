@@ -19,8 +19,8 @@ import msgspec
 from pumice.api.conf import Problem, SchedulerConf
 from pumice.errors import ABSENT, InputError
 from pumice.framework.arguments import argument_fields, bind_arguments
-from pumice.framework.combining import TIER_INTERSECT
 from pumice.framework.dispatch import Enabled, Hooks
+from pumice.framework.hooks import TIER_INTERSECT
 from pumice.framework.plugin import HOOKS, Plugin
 
 _METADATA = (".dist-info", ".egg-info")

@@ -27,8 +27,8 @@ from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PENDING, PHASE_CODE, Status
 from pumice.core.views import Job, Queue, Task
-from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Enabled, Hooks
+from pumice.framework.hooks import Ask
 from pumice.framework.job_records import Records
 from pumice.framework.ordering import Ordering
 from pumice.framework.placing import MakePlacing, Placing

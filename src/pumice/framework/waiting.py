@@ -1,5 +1,6 @@
 """Why a job waits, in one sentence, and the condition of each of its pods that waits."""
 
+import itertools
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -8,9 +9,9 @@ import numpy as np
 
 from pumice.api.decisions import CLUSTER, RESOURCE_QUOTA, Short, WaitingPod, short_of
 from pumice.api.pod_resources import is_pod_count
-from pumice.api.quantity import amount_text
+from pumice.api.quantity import amount_text, grouped
 from pumice.api.wording import first_of, span
-from pumice.core.resources import IndexArray
+from pumice.core.resources import IndexArray, Mask
 from pumice.core.status import N_STATUS, PENDING, Status
 from pumice.core.tables import NOWHERE, wait_number
 from pumice.core.views import Job
@@ -85,7 +86,7 @@ def _limit(numbers: Numbers) -> str:
     at = str(numbers["at"])
     if at == CLUSTER:
         return f"jobs may reserve {numbers.get('factor', 1.0):g} times the cluster"
-    return f"over {at}" if at.startswith(RESOURCE_QUOTA) else f"over the quota of queue {at}"
+    return f"over {at}" if at.startswith(RESOURCE_QUOTA) else f"over the limit of queue {at}"
 
 
 def _is_offered(ssn: Session, short: Short) -> bool:
@@ -96,17 +97,19 @@ def _is_offered(ssn: Session, short: Short) -> bool:
 
 @lru_cache(maxsize=1024)  # a queue that is full refuses many jobs with the same numbers
 def compared_amounts(short: Short) -> str:
-    """Write what is in use, asked for and allowed of a resource that is short."""
-    name, over = short.resource, short.used + short.request - short.limit
-    used, request, limit, more = (
-        amount_text(name, each) for each in (short.used, short.request, short.limit, over)
-    )
+    """Write what is asked for and left of a resource that is short."""
+    name, left = short.resource, short.limit - short.used
+    request, limit = amount_text(name, short.request), grouped(amount_text(name, short.limit))
     if is_pod_count(name):
-        pods = "pod" if request == "1" else "pods"
-        needs, holds = f"{request} more {pods} needed", f"{used} in use or reserved"
+        needs = f"needs {request} more {'pod' if request == '1' else 'pods'}"
     else:
-        needs, holds = f"{name} needs {request}", f"in use or reserved {used}"
-    return f"{needs}, {holds}, limit {limit} (over by {more})"
+        needs = f"needs {grouped(request)} {'CPU' if name == 'cpu' else name}"
+    if not short.used:
+        return f"{needs}, limit {limit}"
+    if left > 0:
+        return f"{needs}, {grouped(amount_text(name, left))} of {limit} left"
+    over = f" ({grouped(amount_text(name, short.used))} in use or reserved)" if left else ""
+    return f"{needs}, none of {limit} left{over}"
 
 
 def _nodes(ssn: Session, numbers: Numbers) -> str:
@@ -146,7 +149,7 @@ def claim_reason(claim: Numbers) -> str:
 def _leaving(_: Session, numbers: Numbers) -> str:
     victims = numbers["victims"]
     named = f": {first_of(victims, _NAMED)}" if victims else ""
-    return f"waiting for pods that leave to make room{named}"
+    return f"waiting for terminating pods{named}"
 
 
 def _domains(_: Session, numbers: Numbers) -> str:
@@ -186,7 +189,8 @@ UNSCHEDULABLE = "Unschedulable"
 """The reason by which autoscalers find pods."""
 SCHEDULABLE = "Schedulable"
 _PROMISED = [int(status) for status in (Status.ALLOCATED, Status.PIPELINED)]
-_WAITS = np.isin(np.arange(N_STATUS), [PENDING, *_PROMISED])
+_UNPLACED = [PENDING, *_PROMISED]
+_WAITS = np.isin(np.arange(N_STATUS), _UNPLACED)
 _NONE = -1
 
 
@@ -197,9 +201,7 @@ def waiting_pods(ssn: Session, *, only_changes: bool) -> dict[str, WaitingPod]:
     node that was promised to them before.
     """
     tasks = ssn.snapshot.tasks
-    rows = _waiting_rows(ssn)
-    if only_changes:
-        rows = rows[~ssn.left_out[tasks.job[rows]]]
+    rows = _waiting_rows(ssn, ssn.left_out & only_changes)
     if not len(rows):
         return {}
     texts = _Texts(ssn)
@@ -216,11 +218,13 @@ def waiting_pods(ssn: Session, *, only_changes: bool) -> dict[str, WaitingPod]:
     }
 
 
-def _waiting_rows(ssn: Session) -> IndexArray:
+def _waiting_rows(ssn: Session, left_out: Mask) -> IndexArray:
     """Return the pods without a node of jobs that the session contains, but for gated ones."""
     tasks, jobs = ssn.snapshot.tasks, ssn.snapshot.jobs
-    rows = np.flatnonzero(_WAITS[tasks.status] & ~tasks.gated & (tasks.job != NOWHERE))
-    return rows[jobs.listed[tasks.job[rows]]]
+    owners = np.flatnonzero(jobs.listed & jobs.counts[_UNPLACED].any(axis=0) & ~left_out)
+    found = itertools.chain.from_iterable(jobs.tasks[job] for job in owners.tolist())
+    rows = np.sort(np.fromiter(found, dtype=np.intp))
+    return rows[_WAITS[tasks.status[rows]] & ~tasks.gated[rows]]
 
 
 class _Texts:

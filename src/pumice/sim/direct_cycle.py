@@ -5,22 +5,22 @@ queues come from the same values as in a session, compared as plugins compare th
 asked of the same hooks.  Where anything else may count an ordinary cycle decides.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from pumice.core.resources import PODS, STEP
-from pumice.core.shapes import Shape
 from pumice.core.views import Task
-from pumice.framework.placement.ahead import has_host_ports, has_plain_shape
+from pumice.framework.placement.ahead import has_plain_shape
+from pumice.framework.placing import Placing
 from pumice.framework.queue_limits.limits import ClusterLimit
 from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Bounds
 from pumice.sim.job_classes import JobClass
 from pumice.sim.job_run import JobRun
-from pumice.sim.kept_fits import KeptFits, KeptPlacing, is_common, looks_at_nodes_alone
+from pumice.sim.kept_placing import KeptPlacings
 from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
 
@@ -191,48 +191,44 @@ class DirectCycle:
         self,
         scheduler: Scheduler,
         shortcuts: Shortcuts,
-        kept: KeptFits | None,
+        kept: KeptPlacings | None,
         cluster: SimCluster,
     ) -> None:
         self._snapshot = cluster.snapshot
-        self._states = cluster.node_states
         self._unlisted = cluster.unlisted
         self._seed = scheduler.seed
         self._hooks = scheduler.kept_hooks
         self._kept = kept if shortcuts.starts_alone and not scheduler.conf.queue_gates else None
         self._knows_order = shortcuts.knows_order
         self._eligible: dict[JobClass, bool] = {}
-        self._n_quiet = 0
-        """The first shapes that are known to have nothing to do with other pods."""
 
     def decide(
         self, admitted: Sequence[JobRun], new: Sequence[JobRun], bounds: Bounds | None
     ) -> DirectDecisions | None:
         """Decide about the jobs of a cycle, admitted and new ones; None if it takes a session."""
         kept, hooks = self._kept, self._hooks
-        if kept is None or hooks is None or not kept.is_open or bounds is None:
+        if kept is None or hooks is None or bounds is None:
             return None
         everyone = [*admitted, *new]
-        if not (self._are_eligible(everyone) and self._all_quiet()):
+        if not (self._are_eligible(everyone) and kept.all_quiet()):
+            return None
+        placing = kept.of_last_session(hooks, self._seed)
+        if placing is None:
             return None
         if not bounds.knows_limits(everyone) or not self._has_known_order(everyone):
             return None
         decisions = DirectDecisions(Admission(bounds).admit(_by_age(new)))
         turns = Turns(bounds, _by_age([*admitted, *decisions.admitted]))
-        state = None
         while (turn := turns.next()) is not None:
             run, n = turn
-            placing = kept.placing(self._snapshot, hooks, self._seed)
-            placing.state = placing.state if state is None else state
             nodes = self._pick(placing, run, n)
             if nodes:
                 decisions.started[run] = nodes
                 turns.hold(run)
             if nodes is None or hooks.failures.errors:
                 self._undo(decisions)
-                kept.ranked.clear()  # these answers may have been given in error
+                kept.forget()  # answers may have been given in error
                 return None
-            state = placing.state
         return decisions
 
     def may_go_on_unlisted(self, run: JobRun) -> bool:
@@ -242,57 +238,50 @@ class DirectCycle:
             and run.running == run.kind.size
             and min(run.ends) == max(run.ends)
             and self._are_eligible([run])
-            and self._all_quiet()
+            and self._kept.all_quiet()
         )
 
     def _undo(self, decisions: DirectDecisions) -> None:
         for run, nodes in decisions.started.items():
             self._unlisted.count_on_nodes(run, nodes, -1)
 
-    def _pick(self, placing: KeptPlacing, run: JobRun, n: int) -> list[int] | None:
+    def _pick(self, placing: Placing, run: JobRun, n: int) -> list[int] | None:
         """Return nodes with room now for a job of which n pods may start, which count there now.
 
         None if they are compared beyond their scores, or something is about to leave them; none
         if there is no room for all of the job.
         """
-        task = self._unlisted.sample(run)
-        key = placing.kind(task)
-        if not is_common(key):
-            return None
-        states, ranked = self._states, placing.ranked(key, task)
-        if ranked is not None and not ranked.frees_room:
-            nodes: list[int] | None = ranked.pick(n, placing.spin)
-        else:
-            states.write_due()
-            nodes = self._pick_by_fit(placing, key, task, n)
-            states.count(task.shape, nodes or (), 1)
-        if nodes and len(nodes) < run.kind.size:
-            states.count(task.shape, nodes, -1)
-            return []
-        if nodes:
-            self._unlisted.keep_on_nodes(run)
-        return nodes
-
-    def _pick_by_fit(
-        self, placing: KeptPlacing, key: Hashable, task: Task, n: int
-    ) -> list[int] | None:
-        """Return nodes with room now for n equal tasks; fewer if there are not as many.
-
-        None if they are compared beyond their scores, or something is about to leave them.
-        """
-        snapshot = self._snapshot
+        task, snapshot, count = self._unlisted.sample(run), self._snapshot, self._unlisted.count_on
         snapshot.view_is_live = True  # for copies of a pod, as in a session with predicates
         try:
             with np.errstate(all="ignore"):
-                fit = placing.fit_of(key, task)
-                if n > 1:
+                known = placing.class_of(task)
+                if known is None:
+                    nodes = self._pick_each(placing, task, n)
+                elif known.rankers:
                     return None
-                chosen = placing.choose(task, fit)
-                if chosen is None:
-                    return []
-                return [chosen[0]] if chosen[1] else None
+                else:
+                    nodes, draws = placing.pick([known.number] * n)
+                    placing.state = draws[-1] if draws else placing.state
+                    count(task.shape, nodes, 1)
         finally:
             snapshot.view_is_live = False
+        if len(nodes) < run.kind.size:
+            count(task.shape, nodes, -1)
+            return None if snapshot.nodes.releasing.any() else []
+        self._unlisted.keep_on_nodes(run)
+        return nodes
+
+    def _pick_each(self, placing: Placing, task: Task, n: int) -> list[int]:
+        """Pick nodes with room now one by one, and count a pod on each."""
+        nodes: list[int] = []
+        while len(nodes) < n:
+            chosen = placing.choose(task, placing.fit(task))
+            if chosen is None or not chosen[1]:
+                break
+            nodes.append(chosen[0])
+            self._unlisted.count_on(task.shape, nodes[-1:], 1)
+        return nodes
 
     def _has_known_order(self, runs: Sequence[JobRun]) -> bool:
         """Return whether it is known which of several jobs goes first."""
@@ -333,17 +322,6 @@ class DirectCycle:
         return not (shape.coarse or shape.best_effort) and (
             run.kind.size == 1 or has_plain_shape(shape)
         )
-
-    def _all_quiet(self) -> bool:
-        """Return whether no pod ever seen has to do with others, or makes sums inexact."""
-        shapes = self._snapshot.shapes
-        while self._n_quiet < len(shapes) and _is_quiet(shapes[self._n_quiet]):
-            self._n_quiet += 1
-        return self._n_quiet == len(shapes)
-
-
-def _is_quiet(shape: Shape) -> bool:
-    return not (has_host_ports(shape.spec) or shape.coarse) and looks_at_nodes_alone(shape)
 
 
 def _needs_what_it_holds(kind: JobClass) -> bool:

@@ -21,7 +21,7 @@ from pumice.sim.cluster_changes import ClusterChanges
 from pumice.sim.direct_cycle import DirectCycle
 from pumice.sim.execution import Execution
 from pumice.sim.job_run import EPOCH, JobRun, Outcome
-from pumice.sim.kept_fits import KeptFits
+from pumice.sim.kept_placing import KeptPlacings
 from pumice.sim.options import Evicted
 from pumice.sim.quiet_cycles import Outlook
 from pumice.sim.shortcuts import Shortcuts
@@ -47,11 +47,14 @@ _PAUSE_BY_EVENT = 1.0
 _LONGEST_PAUSE = 600.0
 """Seconds between cycles, at most, while time alone may change an answer."""
 _GIVE_UP_AFTER = 7 * 86400.0
-"""Seconds without any event or decision after which the jobs that still wait are given up."""
+"""Seconds without any event or decision after which the jobs that still wait are given up, also
+where a plugin states times for ever, such as windows of each day."""
 _STEPS_BETWEEN_REPORTS = 64
 """Events and cycles between two reports of progress."""
 _MAX_CYCLES_SINCE_EVENT = 200
 """Cycles in a row between two events, after which evictions count as endless."""
+_MAX_ALARMS_SINCE_EVENT = 2000
+"""The same where plugins state the times of cycles: 1,000 windows that open and close."""
 
 
 class Engine:
@@ -82,8 +85,8 @@ class Engine:
         self._scheduler = scheduler or simulated_scheduler(conf, seed=seed)
         allowed = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
         self._shortcuts = _lasting(allowed, conf, workload)
-        kept = KeptFits(self.sim_cluster.node_states) if self._shortcuts.keep_fits else None
-        self._placing = None if kept is None else kept.placing
+        kept = KeptPlacings(self.snapshot) if self._shortcuts.keep_placing else None
+        self._placing = None if kept is None else kept.open
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
         self.sim_cluster.load(cluster, (job.queue for job in workload.jobs))
         if self.sim_cluster.has_own_groups:  # they are admitted, and reserve, in sessions only
@@ -256,12 +259,17 @@ class Engine:
         elif not self._shortcuts.await_events and now - self._last_change < _GIVE_UP_AFTER:
             self._next_cycle = now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-        if self._alarm < math.inf:
+        if self._alarm < math.inf and self._waits_for_alarms():
             event, due = self._next_event_time(), self._tick(self._alarm)
             if event is not None and abs(event - due) < _SAME_S:
                 due = event
             due = max(due, now + self._gap)
             self._next_cycle = due if self._next_cycle is None else min(due, self._next_cycle)
+
+    def _waits_for_alarms(self) -> bool:
+        """Return whether a time that plugins state may still change what becomes of jobs."""
+        is_recent = self.now - self._last_change < _GIVE_UP_AFTER
+        return is_recent and self._cycles_since_event < _MAX_ALARMS_SINCE_EVENT
 
     def _decide_at_least_cost(self) -> bool:
         """Decide in a session only if it takes one; return whether anything changed."""

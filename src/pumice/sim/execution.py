@@ -74,7 +74,6 @@ class Execution:
         """Add a job of which pods run on nodes already."""
         self.log.add(self.now, EventKind.ARRIVE, run.number)
         self._waiting_jobs.learn(run.kind)
-        self._cluster.node_states.follow()  # no cycle may have numbered the nodes yet
         run.phase = "Running"
         self._cluster.add_job(run)
         self._bind(nodes, {})

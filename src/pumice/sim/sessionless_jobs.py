@@ -14,12 +14,11 @@ from pumice.api.annotations import GROUP_NAME
 from pumice.api.objects import ObjectMeta, PodGroup, PodGroupSpec, PodGroupStatus
 from pumice.cache.ingest import Ingest
 from pumice.core.resources import Column
-from pumice.core.shapes import Delta
+from pumice.core.shapes import Delta, Shape
 from pumice.core.tables import ALLOCATED, BOOKED, PENDING
 from pumice.core.views import Task
 from pumice.sim.job_classes import Amounts, JobClass, above_zero
 from pumice.sim.job_run import JobRun
-from pumice.sim.node_states import NodeStates
 
 
 class QueueAmounts:
@@ -251,10 +250,9 @@ class _Kind:
 class UnlistedJobs:
     """Starts and ends jobs that have no rows."""
 
-    def __init__(self, ingest: Ingest, placeholders: Placeholders, states: NodeStates) -> None:
+    def __init__(self, ingest: Ingest, placeholders: Placeholders) -> None:
         self._ingest = ingest
         self._snapshot = ingest.snapshot
-        self._states = states
         self._kinds: dict[JobClass, _Kind] = {}
         self._samples: dict[Hashable, _Sample] = {}
         self._placeholders = placeholders
@@ -327,7 +325,12 @@ class UnlistedJobs:
         """Count the pods of a job on their nodes (n is 1), or remove them (-1)."""
         sample = self._kinds[run.kind].sample
         sample.n_running += n
-        self._states.count(sample.task.shape, nodes, n)
+        self.count_on(sample.task.shape, nodes, n)
+
+    def count_on(self, shape: Shape, nodes: list[int], n: int) -> None:
+        """Count a pod of a shape on each of some nodes (n is 1), or remove it (-1)."""
+        if nodes:
+            self._snapshot.count_absent_pods(shape, nodes, n)
 
     def keep_on_nodes(self, run: JobRun) -> None:
         """Note that the pods of a job, which count on their nodes by now, stay there."""

@@ -13,7 +13,9 @@ from pumice.actions import ACTIONS
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import HOOKS, Plugin, implements
 
-_ABOUT_NODES = ("filter_shape", "filter_nodes", "score_shape", "score_nodes")
+_ABOUT_NODES = (
+    "filter_shape", "filter_nodes", "score_shape", "score_nodes", "rank_nodes", "best_node"
+)  # fmt: skip
 """Hooks whose answers about nodes may be kept."""
 _OF_GANGS = ("job_valid", "job_ready", "on_close")
 """Hooks that together start gangs whole and report it."""
@@ -133,7 +135,7 @@ class Shortcuts:
     """Whether a cycle follows each event, even if no job waits: what is held counts."""
     evictions: EvictionRules | None = None
     """Who may be evicted, if that is known of a configuration that evicts."""
-    keep_fits: bool = False
+    keep_placing: bool = False
     """Whether the answer of a node holds until a pod is added to it or leaves it."""
     admitting: tuple[Plugin, ...] = ()
     """The plugins that decide whether a job is admitted; none: every job is."""
@@ -165,7 +167,7 @@ class Shortcuts:
         oldest_first = all(
             _knows(_OLDEST_FIRST, entry) for entry in entries if entry.offers("order_jobs")
         )
-        keep_fits = all(_knows(_NODES_ALONE, entry) for entry in asked)
+        keep_placing = all(_knows(_NODES_ALONE, entry) for entry in asked)
         return cls(
             leave_jobs_out=is_known and not all_jobs,
             await_events=is_known,
@@ -175,16 +177,20 @@ class Shortcuts:
             alarms=timed,
             count_time=any(implements(entry.plugin, "fair_shares") for entry in entries),
             evictions=EvictionRules.of(actions, tiers) if lasts and evicts else None,
-            keep_fits=keep_fits,
+            keep_placing=keep_placing,
             admitting=_admitting(tiers) if "enqueue" in actions else (),
             limiting=_offering("allocatable", tiers),
-            starts_alone=lasts and not evicts and keep_fits and _starts_alone(actions, entries),
+            starts_alone=lasts and not evicts and keep_placing and _starts_alone(actions, entries),
             oldest_first=oldest_first,
             knows_order=oldest_first
             and not _offering("compare_queues", tiers)
             and _offering("order_queues", tiers) in ((), _offering("allocatable", tiers)),
             by_share=bool(_offering("order_queues", tiers)),
         )
+
+    def of_undeclared_plugins(self) -> "Shortcuts":
+        """Return those that hold whatever plugins declare."""
+        return replace(self.of_changing_clusters(), await_events=False, settles=False)
 
     def of_changing_clusters(self) -> "Shortcuts":
         """Return those that also hold if nodes, queues or jobs change."""
@@ -193,7 +199,7 @@ class Shortcuts:
             leave_jobs_out=False,
             refusals_last=False,
             evictions=None,
-            keep_fits=False,
+            keep_placing=False,
             starts_alone=False,
         )
 

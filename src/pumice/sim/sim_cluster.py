@@ -13,10 +13,8 @@ from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.objects import KubeObject, ObjectMeta, Pod, PodGroup, Queue, QueueSpec, QueueStatus
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
-from pumice.core.tables import NOWHERE
 from pumice.sim.job_classes import JobClass
 from pumice.sim.job_run import EPOCH, BoundPods, JobRun, State, nominated, time_text
-from pumice.sim.node_states import NodeStates
 from pumice.sim.sessionless_jobs import Placeholders, QueueLedger, UnlistedJobs
 
 _ROOT = "root"
@@ -38,11 +36,10 @@ class SimCluster:
         """Jobs that the scheduler knows, by name."""
         self._nominated: dict[str, str] = {}
         """Waiting pods that were promised a node, with their job."""
-        self.node_states = NodeStates(self.snapshot)
         self.has_own_groups = False
         """Whether the cluster brings pod groups that no job of the workload has."""
         self.placeholders = Placeholders(self.ingest)
-        self.unlisted = UnlistedJobs(self.ingest, self.placeholders, self.node_states)
+        self.unlisted = UnlistedJobs(self.ingest, self.placeholders)
 
     def load(self, cluster: Iterable[KubeObject], queues: Iterable[str]) -> None:
         """Load a cluster; queues without a description get a share like any other."""
@@ -68,8 +65,7 @@ class SimCluster:
         """Note jobs of a class: from now on sums may be rounded if it asks for very much."""
         if kind.is_coarse:
             self.write_due()
-            self.placeholders.is_exact = self.node_states.is_exact = False
-            self.node_states.forget()
+            self.placeholders.is_exact = False
 
     def settle(self) -> None:
         """Bring links of jobs with rows to other objects up to date; before each cycle."""
@@ -82,7 +78,6 @@ class SimCluster:
 
     def write_due(self) -> None:
         """Write what jobs without rows hold and ask for into the tables, before they are read."""
-        self.node_states.write_due()
         self.placeholders.write_due()
 
     def owner(self, pod: str) -> tuple[JobRun, int]:
@@ -129,14 +124,12 @@ class SimCluster:
         """Run pods of one job on their nodes."""
         moment = self.epoch + seconds
         for name, node in binds.items():
-            self.node_states.touch(self.snapshot.nodes.row_of[node])
             self._nominated.pop(name, None)
             self.ingest.upsert(self._bound.running(self._pod(name), node, moment, marks.get(name)))
 
     def finish_pods(self, run: JobRun, tasks: Iterable[int]) -> None:
         """Make some pods of a job succeed."""
         for task in tasks:
-            self._note_node(run.pod_key(task))
             self.ingest.upsert(self._bound.finished(self._pod(run.pod_key(task))))
         self.write_group(run)
 
@@ -145,7 +138,6 @@ class SimCluster:
         key = run.pod_key(task)
         self._nominated.pop(key, None)
         if self._owner.pop(key, None) is not None:
-            self._note_node(key)
             self.ingest.delete(self._pod(key))
 
     def terminate_pod(self, run: JobRun, task: int, seconds: float) -> None:
@@ -154,7 +146,6 @@ class SimCluster:
         meta = msgspec.structs.replace(
             pod.metadata, deletion_timestamp=time_text(self.epoch + seconds)
         )
-        self._note_node(run.pod_key(task))
         self.ingest.upsert(msgspec.structs.replace(pod, metadata=meta))
 
     def delete_job(self, run: JobRun) -> None:
@@ -174,13 +165,6 @@ class SimCluster:
         """Remove the rows of a job that runs: it goes on without them."""
         self.delete_job(run)
         self.unlisted.take_over(run)
-
-    def _note_node(self, pod: str) -> None:
-        """Record that the node of a pod, if it has one, is about to change."""
-        tasks = self.snapshot.tasks
-        node = int(tasks.node[tasks.row_of[pod]])
-        if node != NOWHERE:
-            self.node_states.touch(node)
 
     def nominate(self, decisions: Decisions) -> list[tuple[JobRun, int, int]]:
         """Write promises of nodes on pods that wait, and remove those that no longer apply.

@@ -10,9 +10,10 @@ import logging
 import math
 from collections.abc import Callable, Hashable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 from msgspec.structs import asdict
 
@@ -21,11 +22,11 @@ from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
-from pumice.core.views import Task
-from pumice.framework.fits import NO_ROOM
+from pumice.core.views import ALL, Rows, Task
 from pumice.framework.job_placement import JobMemory
-from pumice.framework.job_records import Stage
+from pumice.framework.job_records import Stage, of_marked
 from pumice.framework.placement.equal_jobs import Refused, are_alike
+from pumice.framework.placing import Codes, distinct_rows, rows_of
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Refusal, Why
 from pumice.framework.session import Session
@@ -53,6 +54,8 @@ class _Group:
     refused: Refused
     tried: bool = False
     """Whether the first was tried in this cycle."""
+    tasks: list[int] = field(default_factory=list)
+    """The tasks of the first, in order, once they were asked for in this cycle."""
 
     @property
     def first(self) -> int:
@@ -70,8 +73,10 @@ class _Last(NamedTuple):
     """When time alone may change what plugins decide."""
     all_changes: int
     """How much had changed by then."""
-    changes: int | None
-    """The same, jobs that wait aside; None: it moved something itself, which is undone."""
+    changes: int
+    """The same, pods and jobs that wait aside."""
+    moved: set[int] | None
+    """Nodes (rows) on which it moved something itself, which is undone; None: nothing at all."""
     size: tuple[int, int]
     """How many nodes and resources there were."""
     limits: Column
@@ -100,6 +105,7 @@ class Standing:
         self._checked_at = -math.inf
         self._is_same = False
         """Whether nothing but jobs that wait has changed since the last cycle, and no time came."""
+        self._nodes = _Nodes()
         self._changed_limits: Mask = np.zeros(0, dtype=bool)
         """Queues that may hold more or less than in the last cycle (n,)."""
         self._has_moved = False
@@ -138,6 +144,7 @@ class Standing:
         if ssn.records.watched:  # all are tried, and what is known stays known
             return
         touched, ssn.snapshot.touched_jobs = ssn.snapshot.touched_jobs, set()
+        moved, ssn.snapshot.touched_nodes = ssn.snapshot.touched_nodes, set()
         last, self._last = self._last, None
         self._known = None
         if _is_by_place(ssn):
@@ -145,10 +152,17 @@ class Standing:
             return
         if last is None or NOWHERE in touched or not _is_valid(last, ssn):
             self._checked_at = ssn.now
+            self._nodes.forget()
             return
         is_timely = ssn.now < last.until and not ssn.node_usage  # measurements change by themselves
-        self._is_same = is_timely and last.changes == ssn.snapshot.other_changes
-        self._changed_limits = _changed(last.limits, _limits(ssn), ssn.snapshot)
+        is_timely &= last.changes == ssn.snapshot.other_changes
+        self._is_same = is_timely and not moved and last.moved is None
+        if is_timely:
+            self._nodes.follow(moved.union(last.moved or ()))
+        else:
+            self._nodes.forget()
+        if last.groups:
+            self._changed_limits = _changed(last.limits, _limits(ssn), ssn.snapshot)
         for group in last.groups:
             rows = [row for row in group.rows if row not in touched]
             if rows:
@@ -180,7 +194,7 @@ class Standing:
         if not self._groups:
             return
         if action == "allocate":
-            room = _Room(ssn, asks_nodes=not self._is_same)
+            room = _Room(ssn, None if self._is_same else self._nodes)
             for group in self._groups:
                 group.tried = not room.stays(group)
         elif action not in _HARMLESS:
@@ -237,7 +251,7 @@ class Standing:
         asked = [*hooks.bound(Plugin.overused), *hooks.bound(Plugin.allocatable)]
         if ssn.ordering.queues_by_pair or not all(plugin.foreseeable for plugin, _ in asked):
             return False
-        room = _Room(ssn, asks_nodes=True)
+        room = _Room(ssn, self._nodes)
         return all(map(room.stays, self._groups))
 
     def _follow(self, ssn: Session) -> bool:
@@ -291,16 +305,18 @@ class Standing:
         if ssn.failures.errors:
             return
         stands = not self._moved(ssn) and not ssn.node_usage
+        groups = self._regroup(ssn, decisions) if jobs and not _is_by_place(ssn) else []
         self._last = _Last(
             ssn.snapshot,
             asked,
             ssn.now,
             changes_at(ssn),
             ssn.snapshot.changes,
-            None if self._has_moved else ssn.snapshot.other_changes,
+            ssn.snapshot.other_changes,
+            rows_of(ssn.journal.moved) if self._has_moved else None,
             _size(ssn),
-            _limits(ssn),
-            self._regroup(ssn, decisions) if jobs and not _is_by_place(ssn) else [],
+            _limits(ssn) if groups else np.zeros((0, 0)),
+            groups,
             {name: getattr(ssn, name) for name in _PARTS},
             _copy(decisions) if stands else None,
             [row for row in ssn.records.by_job if _stands(ssn, row, decisions)]
@@ -317,7 +333,10 @@ class Standing:
         """Group the jobs that were refused, of those about whom nothing is left to write."""
         groups = {group.key: group for group in self._groups if not group.tried}
         known = {group.first: group for group in self._groups if group.tried}
+        grown: dict[Hashable, _Group] = {}
         for row in [row for row in ssn.records.by_job if not ssn.left_out[row]]:
+            if not _has_nothing(ssn, row):
+                continue
             key = ssn.equal_jobs.key(row, _tasks(ssn, row))
             if key is None and row in known:  # it took part in some actions only
                 key = known[row].key
@@ -327,20 +346,79 @@ class Standing:
             group = groups.setdefault(key, _Group(key, [], refused))
             if group.refused.is_like(refused):
                 group.rows += known[row].rows if row in known else [row]
+                grown[key] = group
         jobs = ssn.snapshot.jobs
-        for group in groups.values():
+        for group in grown.values():
             group.rows.sort(key=lambda row: (jobs.created[row], jobs.keys[row]))
         return [*groups.values()]
+
+
+class _Refusing(msgspec.Struct):
+    """Why nodes refuse a kind of pods."""
+
+    codes: Codes
+    """As ``Placing.refusals`` numbers it (n,)."""
+    moved: set[int]
+    """Nodes on which something moved since, in other sessions."""
+    cursor: int
+    """How much of the log of moved nodes was read, if in this session."""
+    reasons: dict[str, int]
+    barred: Mask
+    """Nodes that no eviction could open."""
+    is_open: bool
+    """Whether some node refuses none of them."""
+
+
+class _Nodes:
+    """Why nodes refuse kinds of pods, from cycle to cycle: only nodes that moved are asked again.
+
+    Pods of these kinds have no terms about other pods, so that a node answers for itself.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: dict[Hashable, _Refusing] = {}
+
+    def forget(self) -> None:
+        """Ask all nodes from now on."""
+        self._kinds.clear()
+
+    def follow(self, moved: set[int]) -> None:
+        """Note before a session on which nodes something has moved since the last one."""
+        for each in self._kinds.values():
+            each.moved |= moved
+            each.cursor = 0
+
+    def ask(self, ssn: Session, task: Task) -> _Refusing:
+        """Return why nodes refuse a task as they are now."""
+        kind, placing, log = ssn.placing.kind(task), ssn.placing, ssn.journal.moved
+        known = self._kinds.get(kind)
+        if known is not None and not known.moved and known.cursor == len(log):
+            return known
+        rows: Rows = ALL
+        if known is not None:
+            rows = distinct_rows([*known.moved, *log[known.cursor :]], len(known.codes))
+        codes = placing.refusals_on(task, rows)
+        if known is not None and (known.codes[rows] == codes).all():
+            known.moved, known.cursor = set(), len(log)
+            return known
+        if known is not None:
+            whole = known.codes.copy()
+            whole[rows] = codes
+            codes = whole
+        barred = placing.lasting[np.maximum(codes, 0)]
+        is_open = not codes.all()
+        found = _Refusing(codes, set(), len(log), placing.count_reasons(codes), barred, is_open)
+        self._kinds[kind] = found
+        return found
 
 
 class _Room:
     """Whether jobs would be refused as they were."""
 
-    def __init__(self, ssn: Session, *, asks_nodes: bool) -> None:
+    def __init__(self, ssn: Session, nodes: _Nodes | None) -> None:
+        """Ask queues, and nodes unless None: these answer as before."""
         self._ssn = ssn
-        self._asks_nodes = asks_nodes
-        self._known: dict[Hashable, tuple[dict[str, int], Mask] | None] = {}
-        """Why nodes refuse a kind of pods, and those that no eviction could open; None: not all."""
+        self._nodes = nodes
 
     def stays(self, group: _Group) -> bool:
         """Return whether the queue, and the nodes, answer the first of equal jobs as before."""
@@ -350,7 +428,7 @@ class _Room:
             return False
         if record.why is Why.QUEUE_OVERUSED:
             return True
-        tasks = _tasks(ssn, group.first)
+        tasks = group.tasks = group.tasks or _tasks(ssn, group.first)
         if record.stage is Stage.QUOTA:
             verdict = ssn.policy.allocatable(queue, Task(ssn.snapshot, tasks[refused.task]))
             said = record.why, record.code, refused.numbers
@@ -370,20 +448,10 @@ class _Room:
         ssn, task = self._ssn, Task(self._ssn.snapshot, row)
         if not ssn.policy.allocatable(queue, task):
             return False
-        if not self._asks_nodes or ssn.policy.filter_task(task) is not None:
+        if self._nodes is None or ssn.policy.filter_task(task) is not None:
             return True
-        kind = ssn.placing.kind(task)
-        if kind not in self._known:
-            self._known[kind] = self._reasons(task)
-        found = self._known[kind]
-        return found is not None and found[0] == no_fit and are_alike(found[1], barred)
-
-    def _reasons(self, task: Task) -> tuple[dict[str, int], Mask] | None:
-        placing, fit = self._ssn.placing, self._ssn.placing.fit(task)
-        if ((fit.verdict == 0) & (fit.room != NO_ROOM)).any():
-            return None
-        refusals = placing.refusals(task, fit)
-        return placing.count_reasons(refusals), placing.lasting[np.maximum(refusals, 0)]
+        found = self._nodes.ask(ssn, task)
+        return not found.is_open and found.reasons == no_fit and are_alike(found.barred, barred)
 
 
 def _has_nothing(ssn: Session, job: int) -> bool:
@@ -469,13 +537,9 @@ def _take_over(last: _Last, ssn: Session) -> None:
     """Put what is known of those who are left out in a session."""
     parts = last.parts
     ssn.records.take_over(parts["records"], ssn.left_out)
-    ssn.job_memory.update(_of(parts["job_memory"], ssn.left_out))
-    ssn.conditions.update(_of(parts["conditions"], ssn.left_out))
-    ssn.unschedulable.update(row for row in parts["unschedulable"] if ssn.left_out[row])
-
-
-def _of(found: dict[int, Any], marked: Mask) -> dict[int, Any]:
-    return {row: each for row, each in found.items() if marked[row]}
+    ssn.job_memory |= of_marked(parts["job_memory"], ssn.left_out)
+    ssn.conditions |= of_marked(parts["conditions"], ssn.left_out)
+    ssn.unschedulable |= of_marked(dict.fromkeys(parts["unschedulable"]), ssn.left_out).keys()
 
 
 def _tasks(ssn: Session, job: int) -> list[int]:

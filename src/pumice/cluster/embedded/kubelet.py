@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from pumice.api.annotations import RUN_SECONDS
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import ENDED_PHASES, Manifest
 from pumice.api.times import epoch, rfc3339
 from pumice.clock import Timer
 from pumice.cluster.base import Event
@@ -30,6 +30,7 @@ Durations = Callable[[Manifest], float | None]
 _ODD: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _HIGHEST_CODE: Final = 255
+_KILLED: Final = 137
 _BACK_OFF_S: Final = 10.0
 _BACK_OFF_MOST_S: Final = 300.0
 """How long a container that failed waits before it starts again: at first, and at most."""
@@ -327,6 +328,11 @@ class Kubelet:
         self._after(grace, run, self._confirm, (metadata["namespace"], metadata["name"]))
 
     def _confirm(self, run: _PodRun, place: tuple[str, str]) -> None:
+        """Remove a pod whose containers have ended; one that finalizers keep holds no room."""
+        pod = self._mine(run, place) or {"metadata": {}}
+        is_over = (pod.get("status") or {}).get("phase") in ENDED_PHASES
+        if pod["metadata"].get("finalizers") and not is_over:
+            self._end(pod, _KILLED)
         try:
             self._cluster.delete("Pod", *place, grace_s=0, uid=run.uid)
         except NotFoundError:  # another client was faster

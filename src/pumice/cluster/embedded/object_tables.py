@@ -47,13 +47,6 @@ class History:
         del self._events[:cut]
         self.forgotten = max(self.forgotten, version)
 
-    def copy(self) -> "History":
-        """Return one that remembers the same and goes on by itself."""
-        other = History(self._kind, self._limit)
-        other._versions, other._events = self._versions[:], self._events[:]
-        other.forgotten = self.forgotten
-        return other
-
     def since(self, text: str, latest: int) -> list[Event]:
         """Return events after a version.
 
@@ -111,12 +104,6 @@ class Identity:
         self._taken = taken
         self._uids = 0
         self._names = 0
-
-    def copy(self, taken: Container[str]) -> "Identity":
-        """Return one that assigns the same from here on, to the objects of another cluster."""
-        other = Identity(self._seed, taken)
-        other._uids, other._names = self._uids, self._names
-        return other
 
     def stamp(self, metadata: Manifest, now: float) -> None:
         """Write uid, creationTimestamp and generation of a new object."""
@@ -178,13 +165,6 @@ class Table:
         self.spaces: dict[str, dict[str, Manifest]] = {}
         self.history = History(kind.name, history)
 
-    def copy(self) -> "Table":
-        """Return a table of the same objects that changes by itself."""
-        other = Table(self.kind, 0)
-        other.spaces = {name: space.copy() for name, space in self.spaces.items()}
-        other.history = self.history.copy()
-        return other
-
     def find(self, namespace: str, name: str) -> Manifest | None:
         """Return one object, None if there is none."""
         space = self.spaces.get(namespace)
@@ -200,7 +180,7 @@ class Table:
     def _sorted(self, namespace: str) -> dict[str, Manifest]:
         """Return the objects of a namespace by name, in order.
 
-        They stay in order, here and in copies, so that the next call has only new ones to sort.
+        They stay in order, so that the next call has only new ones to sort.
         """
         objects = self.spaces.get(namespace, {})
         names = sorted(objects)
@@ -232,17 +212,6 @@ class ObjectTables:
         self._tables: dict[str, Table] = {}
         self._by_uid: dict[str, Ref] = {}
         self._dependents: dict[str, dict[Ref, None]] = {}
-
-    def copy(self) -> "ObjectTables":
-        """Return tables of the same objects that change by themselves; nobody listens to them."""
-        other = ObjectTables(self._history)
-        other.kinds = self.kinds.copy()
-        other.version, other.latest = self.version, self.latest.copy()
-        other._resumed_at = self._resumed_at
-        other._tables = {kind: table.copy() for kind, table in self._tables.items()}
-        other._by_uid = self._by_uid.copy()
-        other._dependents = {uid: links.copy() for uid, links in self._dependents.items()}
-        return other
 
     def table(self, kind: str) -> Table:
         """Return the table of a kind.
@@ -309,23 +278,6 @@ class ObjectTables:
 
     def put(self, table: Table, manifest: Manifest, old: Manifest | None) -> None:
         """Store an object whose metadata is its own, with the next version."""
-        if old is None:
-            self.load(table, manifest)
-            self._notify(table, Event("ADDED", manifest))
-            return
-        self.version += 1
-        metadata = manifest["metadata"]
-        metadata["resourceVersion"] = str(self.version)
-        namespace, name = metadata.get("namespace", ""), metadata["name"]
-        table.spaces[namespace][name] = manifest
-        owners = metadata.get("ownerReferences")
-        if owners != old["metadata"].get("ownerReferences"):
-            self._unlink(Ref(table.kind.name, namespace, name), old)
-            self._link(Ref(table.kind.name, namespace, name), owners)
-        self._notify(table, Event("MODIFIED", manifest))
-
-    def load(self, table: Table, manifest: Manifest) -> None:
-        """Store a new object as ``put`` does, but tell nobody."""
         self.version += 1
         metadata = manifest["metadata"]
         metadata["resourceVersion"] = str(self.version)
@@ -334,15 +286,17 @@ class ObjectTables:
         if space is None:
             space = table.spaces[namespace] = {}
         space[name] = manifest
-        ref = self._by_uid[metadata["uid"]] = Ref(table.kind.name, namespace, name)
-        if owners := metadata.get("ownerReferences"):
-            self._link(ref, owners)
-
-    def forget_history(self) -> None:
-        """Forget what happened so far: nobody has watched it."""
-        for kind, table in self._tables.items():
-            table.history.compact(self.version)
-            self.latest[kind] = self.version
+        owners = metadata.get("ownerReferences")
+        if old is None:
+            ref = self._by_uid[metadata["uid"]] = Ref(table.kind.name, namespace, name)
+            if owners:
+                self._link(ref, owners)
+            self._notify(table, Event("ADDED", manifest))
+            return
+        if owners != old["metadata"].get("ownerReferences"):
+            self._unlink(Ref(table.kind.name, namespace, name), old)
+            self._link(Ref(table.kind.name, namespace, name), owners)
+        self._notify(table, Event("MODIFIED", manifest))
 
     def drop(self, table: Table, manifest: Manifest) -> None:
         """Remove an object."""

@@ -191,23 +191,13 @@ class EmbeddedCluster:
                 self._garbage.enqueue(ref, new)
             return clone(new)
 
-    def restore(self, manifests: Iterable[Manifest], *, unseen: bool = False) -> None:
+    def restore(self, manifests: Iterable[Manifest]) -> None:
         """Load objects as another cluster had them, with status and uid, replacing any.
 
-        No caller may change them from now on: only the top of their metadata is copied.  Nobody
-        may have watched an ``unseen`` cluster before; a history of it is not kept.
+        No caller may change them from now on: only the top of their metadata is copied.
         """
         with self.lock:
-            self._restore(manifests, self.now(), unseen=unseen)
-
-    def copy(self, clock: Clock) -> "EmbeddedCluster":
-        """Return a cluster with the same objects that goes on by itself, on another clock.
-
-        Into this one objects were only restored: there are no events and no garbage to copy.
-        """
-        other = EmbeddedCluster(clock, record_events=False, tables=self._tables.copy())
-        other._identity, other._services = self._identity.copy(other._tables.uids), self._services
-        return other
+            self._restore(manifests, self.now())
 
     def update(self, manifest: Manifest) -> Manifest:
         """Replace an object, except its status where the kind has a status subresource."""
@@ -319,7 +309,7 @@ class EmbeddedCluster:
             with self.lock:
                 self._events.record(about, event_type, reason, message, source)
 
-    def _restore(self, manifests: Iterable[Manifest], now: float, *, unseen: bool) -> None:
+    def _restore(self, manifests: Iterable[Manifest], now: float) -> None:
         """Load objects; most neighbours are of one kind and namespace, looked up once."""
         tables = self._tables
         last: tuple[object, object] = None, None
@@ -344,12 +334,7 @@ class EmbeddedCluster:
                 own["ownerReferences"] = [owner for owner in owners if owner.get("uid")]
             if old := table.find(own.get("namespace", ""), own["name"]):
                 tables.drop(table, old)
-            if unseen:
-                tables.load(table, new)
-            else:
-                tables.put(table, new, None)
-        if unseen:
-            tables.forget_history()
+            tables.put(table, new, None)
 
     def _need(self, ref: Ref) -> Manifest:
         manifest = self._tables.find(ref)

@@ -99,6 +99,7 @@ def named_files(kubeconfig: str, env: Mapping[str, str]) -> list[Path]:
                 found=Words("no such file"),
                 file=kubeconfig,
                 field="--kubeconfig",
+                hint="name another file, or run 'pumice up'",
             )
         return [Path(kubeconfig)]
     named = [Path(name) for name in env.get("KUBECONFIG", "").split(os.pathsep) if name]
@@ -106,7 +107,10 @@ def named_files(kubeconfig: str, env: Mapping[str, str]) -> list[Path]:
     if named and not found:
         files = os.pathsep.join(map(str, named))
         missing = Words("no such file" if len(named) == 1 else "none of these files")
-        raise InputError(wanted="a kubeconfig", found=missing, file=files, field="KUBECONFIG")
+        hint = "pass --kubeconfig FILE, set KUBECONFIG to another file, or run 'pumice up'"
+        raise InputError(
+            wanted="a kubeconfig", found=missing, file=files, field="KUBECONFIG", hint=hint
+        )
     return found
 
 

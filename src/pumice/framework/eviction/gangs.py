@@ -22,9 +22,8 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
 from pumice.framework.arguments import AllocateArguments, GangEvictionArguments, arguments_of
 from pumice.framework.columns import Jobs
-from pumice.framework.combining import Ask
-from pumice.framework.fits import NO_ROOM
-from pumice.framework.placing import vetoed
+from pumice.framework.hooks import Ask
+from pumice.framework.placing import NO_ROOM, vetoed
 from pumice.framework.plugin import Plugin
 from pumice.framework.roles import READY, count_roles, minima
 from pumice.framework.session_state import SessionState

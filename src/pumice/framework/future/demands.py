@@ -11,8 +11,8 @@ from pumice.core.resources import PODS, Column, Mask
 from pumice.core.status import ALLOCATED_CLASS, PENDING, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.fits import Fit
 from pumice.framework.future.promises import Demand
+from pumice.framework.placing import Fit
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import SessionState
 
@@ -24,8 +24,10 @@ _MOST_SHAPES = 256
 class Demands:
     """The demands of the jobs of a session, by row."""
 
-    def __init__(self, state: SessionState) -> None:
+    def __init__(self, state: SessionState, *, nodes_close: bool) -> None:
         self._state = state
+        self._nodes_close = nodes_close
+        """Whether some nodes take pods for a while only."""
         self._known: dict[int, Demand] = {}
         self._shapes: dict[Hashable, Demand] = {}
         """What one pod of each shape takes."""
@@ -102,7 +104,11 @@ class Demands:
         """Return whether such tasks go by amounts of nodes alone."""
         state, nodes = self._state, self._state.snapshot.nodes
         asked = (Plugin.allocatable, Plugin.overused)
-        if any(state.hooks.bound(hook) for hook in asked) or not state.placing.by_amounts(task):
+        if (
+            self._nodes_close
+            or any(state.hooks.bound(hook) for hook in asked)
+            or not state.placing.by_amounts(task)
+        ):
             return False
         wanted = task.request[:, 0] > 0
         wanted[PODS] = False

@@ -7,18 +7,20 @@ counts.  The journal puts everything back.
 
 import math
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
 import numpy as np
 
-from pumice.core.resources import IndexArray
+from pumice.core.resources import Column, IndexArray
 from pumice.core.status import Status
 from pumice.framework.future.demands import Demands
 from pumice.framework.future.promises import Demand, Profile, Promise
 from pumice.framework.future.room import Room, RunEnds, RunTimes, snapped
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Records
+from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
@@ -37,8 +39,12 @@ Places = dict[int, dict[int, int]]
 class Play:
     """One course of events from now on."""
 
-    def __init__(self, state: SessionState, ends: RunEnds, kept: Places) -> None:
+    def __init__(
+        self, state: SessionState, ends: RunEnds, kept: Places, closing: Column | None
+    ) -> None:
         self._state = state
+        self._closing = closing
+        """When nodes stop taking pods (n,)."""
         self._ends = ends
         self._kept = kept
         """Places that jobs take first."""
@@ -52,8 +58,9 @@ class Play:
         with _aside(self._state) as stmt:
             for promise in sorted(promises, key=lambda each: each.start):
                 self._advance(stmt, promise.start)
-                nominate(self._state, self._kept.get(promise.job, {}))
-                rows = self._place(stmt, promise.job)
+                if promise.job in self._kept:
+                    lead(self._state, promise.job, self._kept[promise.job])
+                rows = self._place(stmt, promise.job, promise.start)
                 if not rows:
                     return promise
                 nodes = self._state.snapshot.tasks.node[rows].tolist()
@@ -83,10 +90,11 @@ class Play:
             else:
                 stmt.evict(row, "end")
 
-    def _place(self, stmt: Statement, job: int) -> list[int]:
+    def _place(self, stmt: Statement, job: int, moment: float) -> list[int]:
         """Place what a job takes to start; empty if it finds too little."""
         state, mark = self._state, stmt.checkpoint()
         view, least = state.job(job), state.job(job).ready + 1
+        nodes = None if self._closing is None else self._closing > moment
 
         def is_done() -> Verdict:
             found = view.ready + view.waiting
@@ -95,19 +103,22 @@ class Play:
             return state.policy.job_ready(job) or state.policy.job_pipelined(job)
 
         if state.topology.needs_search(job):
-            search = DomainSearch(state)
+            search = DomainSearch(state, purpose="ahead", nodes=nodes)
             search.place(stmt, job, search.worksheet(job))
         else:
             tasks = deque(state.ordering.sort_tasks(state.tasks_to_allocate(job)))
             on_placed = state.topology.follow_job(job)
-            JobPlacement(state, job, tasks, JobMemory(), is_done, on_placed=on_placed).run(stmt)
+            JobPlacement(
+                state, job, tasks, JobMemory(), is_done, allowed=nodes, on_placed=on_placed
+            ).run(stmt)
             state.topology.stop_following()
         return [task for task, _, _ in stmt.moves_since(mark)] if is_done() else []
 
 
-def nominate(state: SessionState, places: Mapping[int, int]) -> None:
-    """Make pods (rows) try some nodes first, until the journal is rolled back."""
+def lead(state: SessionState, job: int, places: Mapping[int, int]) -> None:
+    """Make pods (rows) of a job try some nodes first, until the journal is rolled back."""
     nominated = state.snapshot.tasks.nominated
+    state.topology.led.add(job)
     for row, node in places.items():
         state.journal.save(nominated, row)
         nominated[row] = node
@@ -140,8 +151,23 @@ class Future:
         """Where promised jobs were in the latest course of events in which all found places."""
         self._known: tuple[int, RunEnds, Room] | None = None
         self._kept_room: tuple[int, RunEnds, Room] | None = None
-        self._demands = Demands(state)
         self._seconds: dict[int, float] = {}
+
+    @cached_property
+    def _closing(self) -> Column | None:
+        """When nodes stop taking pods (n,); None if they all stay as they are."""
+        hooks = self._state.hooks
+        asked = (hooks.ask_aside(each, Plugin.closes_at)() for each in hooks.plugins)
+        times = [each for each in asked if each is not None]
+        closing = np.min(times, axis=0) if times else np.full(1, math.inf)
+        return closing if np.isfinite(closing).any() else None
+
+    @cached_property
+    def _demands(self) -> Demands:
+        return Demands(self._state, nodes_close=self._closing is not None)
+
+    def _play(self, promises: Sequence[Promise], kept: Places) -> Places | Promise:
+        return Play(self._state, self._ends(), kept, self._closing).run(promises)
 
     def seconds(self, jobs: IndexArray) -> list[float]:
         """Return how long jobs (rows) run at most."""
@@ -154,27 +180,29 @@ class Future:
             (self._seconds[job],) = self.seconds(np.array([job]))
         return self._seconds[job]
 
-    def promise(self, job: int, others: Sequence[Promise], *, later: bool = False) -> Promise:
-        """Return the earliest start of a job beside all others; infinite if it has none.
+    def promise(self, job: int, others: Sequence[Promise], before: float = math.inf) -> Promise:
+        """Return the earliest start of a job beside all others that finds no place now.
 
-        ``later``: it was tried now, and found no place.
+        Infinite if it has none ``before`` some time.
         """
         demand, seconds = self.demand(job), self.longest(job)
         key, room = self._state.snapshot.jobs.keys[job], self._settled_room()
         start = room.earliest(demand, seconds, others, self.now)
-        if later and start <= self.now:
+        if start <= self.now:
             start = room.earliest(demand, seconds, others, room.next_after(self.now, others))
         found = Promise(job, key, start, start + seconds, demand)
-        if math.isinf(start) or self._is_certain([*others, found]):
+        if start >= before or self._is_certain([*others, found]):
             return found
-        return self._played(found, seconds, others)
+        return self._played(found, seconds, others, before)
 
-    def _played(self, found: Promise, seconds: float, others: Sequence[Promise]) -> Promise:
+    def _played(
+        self, found: Promise, seconds: float, others: Sequence[Promise], before: float
+    ) -> Promise:
         """Look for the first time at which a job finds places when all promises are played."""
         room, step = self._room(), 1
         for _ in range(_MOST_TRIES):
-            if math.isinf(found.start) or not isinstance(self._course([*others, found]), Promise):
-                break
+            if found.start >= before or not isinstance(self._course([*others, found]), Promise):
+                return found
             after = found.start
             for _ in range(step):
                 after = room.next_after(after, others)
@@ -182,7 +210,7 @@ class Future:
             if not math.isinf(after):
                 start = room.earliest(found.demand, seconds, others, after)
             found, step = found._replace(start=start, end=start + seconds), 2 * step
-        return found
+        return found._replace(start=math.inf, end=math.inf)
 
     def first_delayed(self, promises: Sequence[Promise]) -> Promise | None:
         """Return a promise that cannot be kept as things stand now."""
@@ -217,27 +245,30 @@ class Future:
             room = self._settled_room()
             if self._is_certain(promises):
                 return room.places(known)
-        found = self._course(promises)
+        found = self._course(known, keep=False)
         if isinstance(found, Promise):
             return found
         return {job: [*places.values()] for job, places in found.items()}
 
-    def _course(self, promises: Sequence[Promise]) -> Places | Promise:
+    def _course(self, promises: Sequence[Promise], *, keep: bool = True) -> Places | Promise:
         """Play a course of events; return where promised jobs are, or one that finds no place.
 
         Room that appears early may lead jobs to places that are worse for others; then those of
         the last time are taken.
         """
-        found = Play(self._state, self._ends(), {}).run(promises)
+        found = self._play(promises, {})
         if isinstance(found, Promise) and self.kept:
-            found = Play(self._state, self._ends(), self.kept).run(promises)
-        if not isinstance(found, Promise):
+            found = self._play(promises, self.kept)
+        if not isinstance(found, Promise) and keep:
             self.kept.update(found)
         return found
 
-    def nominate(self, job: int) -> None:
-        """Lead a job to the places that it was found last."""
-        nominate(self._state, self.kept.get(job, {}))
+    def lead(self, promise: Promise) -> None:
+        """Lead a job to the places that it was found last, if they have room now."""
+        now = [promise.moved(self.now)]
+        places = self.kept.get(promise.job)
+        if places and not isinstance(self._play(now, self.kept), Promise):
+            lead(self._state, promise.job, places)
 
     def _ends(self) -> RunEnds:
         return self._now()[1]
@@ -283,17 +314,23 @@ class Future:
         made.add(promises)
         return made
 
-    def without_room(self, jobs: Iterable[int]) -> set[int]:
-        """Return those of some jobs that surely find too little room now, and while pods stay."""
+    def without_room(self, jobs: Sequence[int], *, in_line: bool = False) -> set[int]:
+        """Return those of some jobs that surely find too little room now, and while pods stay.
+
+        ``in_line``: while nobody lacks room, each starts before those behind it.
+        """
         room, slots = self._settled_room(), dict[Hashable, float]()
         if not self._ends().is_settled:
             return set()
+        demands = [self.demand(job) for job in jobs]
+        in_line &= len({each.kind for each in demands}) == 1 and all(p.plain for p in demands)
         found = set()
-        for job in jobs:
-            demand = self.demand(job)
+        for job, demand in zip(jobs, demands, strict=True):
             if demand.kind not in slots:
                 no_kind = demand.kind is None
                 slots[demand.kind] = math.inf if no_kind else room.slots_now(demand)
             if demand.count > slots[demand.kind]:
                 found.add(job)
+            elif in_line and not found:
+                slots[demand.kind] -= demand.count
         return found

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.run_times import run_time
+from pumice.api.times import epoch
 from pumice.core.resources import PODS, STEP, Column, IndexArray
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, N_STATUS, Status
@@ -21,8 +22,8 @@ _HOLDS: Final = np.isin(
 )
 _STIRS: Final = (int(Status.RELEASING), int(Status.PIPELINED))
 OVERDUE_S: Final = 1.0
-"""A pod that has outlived its bound, or is leaving, is expected to end so much later: at the next
-cycle."""
+"""A pod that has outlived its bound, or its time of grace, is expected to end so much later: at the
+next cycle."""
 
 
 def snapped(seconds: Any) -> Any:
@@ -107,7 +108,8 @@ class RunEnds:
         begun = np.where(np.isnan(started), now, started)
         ends = snapped(begun + seconds)
         ends = np.where((ends > now) | (begun >= now), np.maximum(ends, now), now + OVERDUE_S)
-        ends = np.where(tasks.status[rows] == Status.RELEASING, now + OVERDUE_S, ends)
+        for place in np.flatnonzero(tasks.status[rows] == Status.RELEASING).tolist():
+            ends[place] = max(now + OVERDUE_S, _gone_at(tasks.pods[rows[place]]))
         known = np.flatnonzero(np.isfinite(ends))
         order = known[np.argsort(ends[known], kind="stable")]
         self._snapshot = snapshot
@@ -127,6 +129,12 @@ class RunEnds:
     def freed(self) -> Column:
         """The amounts of each (R, n)."""
         return self._snapshot.requests(self.rows)
+
+
+def _gone_at(pod: Any) -> float:
+    """Return when a pod that is being deleted has gone at the latest: its time of grace is over."""
+    at = None if pod is None else pod.metadata.deletion_timestamp
+    return epoch(at) if at else 0.0
 
 
 class Room:

@@ -78,8 +78,8 @@ class EqualJobs:
             return None
         if jobs.counts[PENDING, job] != jobs.n_tasks[job]:  # it was given something
             return None
-        kinds = self._kinds[tasks]
-        return (known, kinds.tobytes()) if len(kinds) and kinds.min() >= 0 else None
+        kinds = self._kinds[tasks].tolist()
+        return (known, *kinds) if kinds and min(kinds) >= 0 else None
 
     def _tell_apart(self) -> None:
         state, jobs = self._state, self._state.snapshot.jobs

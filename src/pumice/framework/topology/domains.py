@@ -396,6 +396,8 @@ class Topology:
         self._part_of: dict[int, SubGroup] = {}
         self._allocated: dict[str | int, Domain | None] = {}
         self._near: dict[str, Domain | None] = {}
+        self.led: set[int] = set()
+        """Jobs (rows) that are placed where their pods are nominated, if that is possible."""
 
     @cached_property
     def tree(self) -> DomainTree:

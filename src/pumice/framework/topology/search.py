@@ -13,16 +13,18 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from pumice.core.resources import Column
-from pumice.core.views import Job
+from pumice.core.resources import Column, Mask
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Job, Task
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Stage
+from pumice.framework.placing import Fit
 from pumice.framework.refusals import Why
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Moves, Statement
 from pumice.framework.topology.domains import Domain, SubGroup
-from pumice.framework.topology.equal_domains import EqualDomains
 
 
 class Worksheet:
@@ -42,6 +44,10 @@ class Worksheet:
     def parts(self) -> list[SubGroup]:
         """List the sub-groups, in no order."""
         return [entry.obj for entry in self._order]
+
+    def rows(self) -> list[int]:
+        """List the tasks."""
+        return [*chain.from_iterable(self.tasks.values())]
 
     def pop(self) -> SubGroup:
         """Take the first sub-group out."""
@@ -70,8 +76,20 @@ class Trial(msgspec.Struct):
 class DomainSearch:
     """Places jobs in the best domain that takes them."""
 
-    def __init__(self, state: SessionState, *, remember_errors: bool = True) -> None:
+    def __init__(
+        self,
+        state: SessionState,
+        *,
+        remember_errors: bool = True,
+        purpose: str = "allocate",
+        nodes: Mask | None = None,
+    ) -> None:
         self._state = state
+        self._purpose = purpose
+        self._nodes = nodes
+        """Nodes to stay on (n,); None: all."""
+        self._is_led = False
+        """Whether only domains around the nodes for which tasks are nominated are tried."""
         self._remember_errors = remember_errors
         self._keys: dict[int, Any] = {}
         self._known: dict[tuple[str, int], Trial | None] = {}
@@ -86,20 +104,41 @@ class DomainSearch:
 
     def place(self, stmt: Statement, job: int, sheet: Worksheet) -> Trial | None:
         """Leave the best placement of a job in the statement; None if no domain takes it."""
+        if job in self._state.topology.led:
+            self._is_led = True
+            found = self._place(stmt, job, sheet)
+            self._is_led = False
+            if found is not None:
+                return found
+        return self._place(stmt, job, sheet)
+
+    def _place(self, stmt: Statement, job: int, sheet: Worksheet) -> Trial | None:
         state = self._state
         self._known.clear()
         self._levels.clear()
-        levels = state.policy.domain_levels(state.job(job), state.topology.tree.top, "allocate")
-        for level in levels:
+        levels = state.policy.domain_levels(state.job(job), state.topology.tree.top, self._purpose)
+        for level in self._around(sheet.rows(), levels):
             best = self._best_of(stmt, job, sheet, level)
             if best is not None:
                 stmt.repeat(best.moves)
                 return best
-        self._explain(job, sum(map(len, levels)))
+        if not self._is_led:
+            self._explain(job, sum(map(len, levels)))
         return None
+
+    def _around(self, rows: Sequence[int], levels: list[list[Domain]]) -> list[list[Domain]]:
+        """Leave out the domains without the nodes that tasks are led to."""
+        if not self._is_led:
+            return levels
+        nodes = self._state.snapshot.tasks.nominated[list(rows)]
+        if (nodes == NOWHERE).any():
+            return []
+        return [[each for each in level if each.mask[nodes].all()] for level in levels]
 
     def _explain(self, job: int, n_large: int) -> None:
         topology, records = self._state.topology, self._state.records
+        if not topology.is_limited(job) and Stage.NODES in records.stops.get(job, {}):
+            return  # it may lie anywhere: nodes refuse it, no domain does
         limit, tiers = topology.limit(job), topology.tree.tiers
         total = len(tiers) if limit is None else int((tiers <= limit).sum())
         records.note(job, Stage.NODES, Why.NO_DOMAIN_FITS, limit=limit, large=n_large, total=total)
@@ -117,7 +156,10 @@ class DomainSearch:
                 break
             if twins is not None:
                 parts = sheet.parts()
-                inner = [(part, self._part_levels(part, domain, first=True)) for part in parts]
+                inner = [
+                    (part, self._part_levels(part, domain, sheet.tasks[part.id], first=True))
+                    for part in parts
+                ]
                 key = twins.key(domain, inner)
                 if key is not None and key in seen:
                     continue
@@ -128,7 +170,7 @@ class DomainSearch:
                 best = trial
         return best
 
-    def _find_twins(self, sheet: Worksheet) -> EqualDomains:
+    def _find_twins(self, sheet: Worksheet) -> "EqualDomains":
         return EqualDomains(
             self._state, [row for part in sheet.parts() for row in sheet.tasks[part.id]]
         )
@@ -143,6 +185,8 @@ class DomainSearch:
         """
         bounds = np.full(len(level), np.inf)
         part = sheet.copy().pop() if len(sheet) == 1 and len(level) > 1 else None
+        if self._is_led:
+            part = None
         if part is not None and not self._state.job(part.job).group.spec.min_task_member:
             bounds = self._best_scores(part, level)
         for i in np.argsort(-bounds, kind="stable").tolist():
@@ -150,7 +194,7 @@ class DomainSearch:
 
     def _best_scores(self, part: SubGroup, level: list[Domain]) -> Column:
         """Return the best score of a sub-group within each domain; infinity where unknown."""
-        found = self._state.policy.levels_within(part, level)
+        found = self._state.policy.levels_within(part, level, self._purpose)
         around = [domain.index for domain in level]
         self._levels.setdefault(part.id, {}).update(zip(around, found, strict=True))
         inner = [*chain.from_iterable(chain.from_iterable(found))]
@@ -202,7 +246,7 @@ class DomainSearch:
         self, stmt: Statement, part: SubGroup, tasks: Sequence[int], within: Domain, *, first: bool
     ) -> Trial | None:
         """Place one sub-group in the best domain of the narrowest tier that takes it."""
-        for level in self._part_levels(part, within, first=first):
+        for level in self._part_levels(part, within, tasks, first=first):
             for score, equals in self._by_score(part, level):
                 winner = self._first_of(stmt, part, tasks, equals, first=first)
                 if winner is not None:
@@ -210,12 +254,15 @@ class DomainSearch:
                     return Trial(winner.domain, winner.moves, score + winner.score, winner.left)
         return None
 
-    def _part_levels(self, part: SubGroup, within: Domain, *, first: bool) -> list[list[Domain]]:
+    def _part_levels(
+        self, part: SubGroup, within: Domain, tasks: Sequence[int], *, first: bool
+    ) -> list[list[Domain]]:
         """List the domains to try for a sub-group; the same as before while nothing is placed."""
         known = self._levels.setdefault(part.id, {})
         if first and within.index in known:
             return known[within.index]
-        levels = self._state.policy.domain_levels(part, within, "allocate")
+        levels = self._state.policy.domain_levels(part, within, self._purpose)
+        levels = self._around(tasks, levels)
         if first:
             known[within.index] = levels
         return levels
@@ -283,7 +330,7 @@ class DomainSearch:
             queue,
             JobMemory(),
             is_done=lambda: state.policy.subgroup_ready(part),
-            allowed=domain.mask,
+            allowed=domain.mask if self._nodes is None else domain.mask & self._nodes,
             remember_errors=self._remember_errors,
             goes_on=(lambda: self._goes_on(part)) if in_parts else None,
             on_placed=state.topology.follow(part, domain),
@@ -355,3 +402,56 @@ def _needed(state: SessionState, job: int, parts: list[SubGroup]) -> set[SubGrou
             needed.add(part)
             left[part.policy] -= 1
     return needed
+
+
+class EqualDomains:
+    """Distinguishes domains by everything that placing some tasks can see of their nodes."""
+
+    def __init__(self, state: SessionState, rows: list[int]) -> None:
+        self._state = state
+        self._fits: list[Fit] = []
+        tasks = state.snapshot.tasks
+        self._known = not state.policy.follows_placements and all(
+            tasks.nominated[row] == NOWHERE and self._is_plain(row) for row in rows
+        )
+        if self._known:
+            fits = (state.placing.fit(Task(state.snapshot, row)) for row in rows)
+            self._fits = list({id(fit): fit for fit in fits}.values())
+
+    def _is_plain(self, row: int) -> bool:
+        """Return whether nodes answer to a task by their amounts, whatever its role."""
+        snapshot = self._state.snapshot
+        group = snapshot.jobs.groups[snapshot.tasks.job[row]].spec
+        task = Task(snapshot, row)
+        return not group.min_task_member and self._state.placing.by_amounts(task)
+
+    def key(self, domain: Domain, inner: Iterable[tuple[SubGroup, list[list[Domain]]]]) -> Hashable:
+        """Return a value that is the same for equal domains; None where unknown.
+
+        ``inner`` lists the domains below for each sub-group.
+        """
+        if not self._known:
+            return None
+        rows, nodes = domain.rows, self._state.snapshot.nodes
+        columns: list[NDArray[Any]] = [
+            nodes.books[:, :, rows],
+            nodes.allocatable[:, rows],
+            nodes.view_pods[rows],
+        ]
+        for fit in self._fits:
+            columns += [fit.verdict[rows], fit.room[rows], fit.score[rows]]
+        homes = self._state.topology.tree.homes[rows]
+        columns.append(np.where(homes < 0, homes, homes - domain.index))
+        return (
+            *[column.tobytes() for column in columns],
+            *[self._look_inside(domain, part, levels) for part, levels in inner],
+        )
+
+    def _look_inside(self, domain: Domain, part: SubGroup, levels: list[list[Domain]]) -> Hashable:
+        some = [each for level in levels for each in level]
+        scores = [
+            self._state.policy.score_domains(part, some).tobytes(),
+            self._state.policy.rank_domains(part, some).tobytes(),
+        ]
+        places = [np.searchsorted(domain.rows, each.rows).tobytes() for each in some]
+        return (*scores, *places, *[each.tier for each in some])
