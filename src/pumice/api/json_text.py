@@ -88,7 +88,7 @@ def parse_json_stream(text: str, file: str, *, unique: bool = True) -> Iterator[
     data = text.encode(errors="surrogatepass")
     structure = _structure(data)
     if not _is_shallow(structure):
-        _check_depth(text, file)
+        check_depth(text, file)
     content = _one_value(data, structure.count(b":") if unique else None)
     if content is not _UNDECIDED:
         yield JsonValue(content, text.count("\n", 0, _after_space(text, 0)) + 1)
@@ -156,8 +156,18 @@ def _one_value(data: bytes, keys: int | None) -> Any:
     return _UNDECIDED
 
 
-def _check_depth(text: str, file: str) -> None:
-    """Refuse nesting beyond reason before the decoder, which recurses, reaches it."""
+def is_surely_shallow(line: bytes) -> bool:
+    """Return whether brackets nest within reason, False if that takes longer to find out."""
+    few = line.count(b"{") + line.count(b"[") <= DEPTH
+    return few or _is_shallow(_structure(line))
+
+
+def check_depth(text: str, file: str) -> None:
+    """Refuse nesting beyond reason before the decoder, which recurses, reaches it.
+
+    Raises:
+        ManifestError: there is some.
+    """
     depth = 0
     for token in _STRUCTURE.finditer(text):
         first = text[token.start()]

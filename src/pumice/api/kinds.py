@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
+from pumice.api.annotations import GROUP_NAME
 from pumice.errors import RejectedError
 
 Manifest = dict[str, Any]
@@ -67,6 +68,15 @@ def kind_of(manifest: Mapping[str, Any]) -> str:
     """
     group, slash, _ = str(manifest.get("apiVersion") or "").partition("/")
     return f"{manifest['kind']}.{group}" if slash else str(manifest["kind"])
+
+
+def is_bare(manifest: Mapping[str, Any]) -> bool:
+    """Return whether an object is a pod of ours with neither a node nor a PodGroup."""
+    spec = manifest.get("spec") or {}
+    if manifest["kind"] != "Pod" or spec.get("nodeName"):
+        return False
+    marks = manifest["metadata"].get("annotations") or {}
+    return spec.get("schedulerName") == SCHEDULER_NAME and not marks.get(GROUP_NAME)
 
 
 def queue_of(manifest: Mapping[str, Any]) -> str:

@@ -204,6 +204,11 @@ def amount_text(resource: str, amount: float) -> str:
     return f"{amount / 1024**power:.4g}{_BINARY[power]}"
 
 
+def grouped(amount: str) -> str:
+    """Write a long number with its thousands apart: 11,520."""
+    return f"{int(amount):,}" if amount.isdecimal() else amount
+
+
 def _to_thousandths(number: float) -> str:
     """Write a number without the digits of a division; one below a thousandth is not nothing."""
     return f"{round(number, 3):.15g}" if abs(number) >= 0.0005 else f"{number:.2g}"

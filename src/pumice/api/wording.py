@@ -1,6 +1,7 @@
 """Parts of messages: the name probably meant, the first of many, a counted noun."""
 
 import difflib
+import re
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -75,8 +76,16 @@ def part_of_its(n: int, total: int, noun: str) -> str:
 
 
 def extra_hint(extra: str) -> str:
-    """Return how the libraries of an extra are installed."""
-    return f"in a clone of Pumice: pip install '.[{extra}]'"
+    """Return how the libraries of an extra are installed, wherever Pumice itself came from."""
+    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415  # loads slowly
+
+    try:
+        listed = requires("pumice") or ()
+    except PackageNotFoundError:  # imported from a folder
+        listed = ()
+    marked = re.compile(rf"([\w.-]+).*extra == ['\"]{extra}['\"]")
+    names = [found[1] for each in listed if (found := marked.match(each))]
+    return f"pip install {' '.join(names)}" if names else f"pip install 'pumice[{extra}]'"
 
 
 def crash_text(error: BaseException) -> str:
@@ -87,7 +96,9 @@ def crash_text(error: BaseException) -> str:
 
 
 def span(seconds: float) -> str:
-    """Write a span of time in its two largest units."""
+    """Write a span of time in its two largest units, a part of a second in tenths."""
+    if 0.05 <= seconds < 0.5:
+        return f"{seconds:.1f} s"
     parts, left = [], round(seconds)
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
         n, left = divmod(left, size)

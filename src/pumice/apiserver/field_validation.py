@@ -11,12 +11,9 @@ from pumice.api.kinds import Kind, Manifest
 from pumice.api.schema.build import CHECKED_KINDS, Node, declared_schema, unknown_fields
 from pumice.api.schema.grammar import fields_of
 from pumice.apiserver.failures import RequestError
-from pumice.webhooks.contents import KnownContents, content_key
 
 _LEVELS: Final = ("Ignore", "Strict", "Warn")
 _DECLARED: Final = frozenset({*CHECKED_KINDS, "Pod"})
-_ALL_KNOWN: Final = KnownContents[None]()
-"""Contents without unknown fields."""
 
 
 def field_warnings(
@@ -52,12 +49,5 @@ def _unknown_of(kind: Kind, manifest: Manifest, custom: Node | None) -> list[str
     metadata = manifest.get("metadata")
     named = set(metadata) if isinstance(metadata, dict) else set()
     own = sorted(f"metadata.{name}" for name in named - set(fields_of("meta.ObjectMeta")))
-    if custom is not None:
-        return own + [field.path for field in unknown_fields(manifest, custom)]
-    key = content_key(manifest, kind.name)
-    if key in _ALL_KNOWN:
-        return own
-    found = unknown_fields(manifest, declared_schema(kind.name))
-    if not found:
-        _ALL_KNOWN.remember(key, None)
+    found = unknown_fields(manifest, custom or declared_schema(kind.name))
     return own + [field.path for field in found]

@@ -27,6 +27,7 @@ from pumice.controllers.foreign_pods import ForeignPodController
 from pumice.controllers.workloads import WorkloadController
 from pumice.errors import AlreadyExistsError, PumiceError, UnavailableError
 from pumice.framework.session_state import ProcessMemory
+from pumice.records.entries import Settings
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.recording import Recording
@@ -245,7 +246,7 @@ class ServedCluster:
             self.cluster = EmbeddedCluster(
                 clock, seed=data.starts * _NAMES_OF_A_START, tables=data.tables
             )
-        self._since = {"startedAt": self.cluster.now()}
+        self._started_at = self.cluster.now()
         self._recording = None if record is None else self._record(record)
         self.plane = plane = EmbeddedControlPlane(
             parse_conf(conf),
@@ -256,7 +257,7 @@ class ServedCluster:
             seed=seed,
             period_s=period_s,
             usage=usage,
-            process=ProcessMemory(started_at=self._since["startedAt"]),
+            process=ProcessMemory(started_at=self._started_at),
             observed=None if self._recording is None else self._recording.observed,
         )
         self._conf = SchedulerConfigMap(self.cluster, plane, conf)
@@ -326,7 +327,8 @@ class ServedCluster:
             with self.cluster.lock:
                 self._data.begin()
         if self._recording is not None:
-            self._recording.start({"seed": self.plane.scheduler.scheduler.seed, **self._since})
+            seed = self.plane.scheduler.scheduler.seed
+            self._recording.start(Settings(seed=seed, started_at=self._started_at))
         self._running.start()
         self._server.start()
 

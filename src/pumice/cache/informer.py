@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pumice.api.decisions import ClaimChoice
+from pumice.api.decisions import ClaimChoice, PodGroupState
 from pumice.api.devices import ClaimReservation
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.kinds import CLAIM, ENDED_PHASES, POD_GROUP, RESOURCE_CLAIM, VOLUME, Manifest
@@ -21,6 +21,7 @@ from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
 from pumice.api.objects import FOLLOWED, TYPES, from_manifest
 from pumice.api.pods import Pod
+from pumice.cache.agent_pods import AgentPods
 from pumice.cache.assume import Assumptions
 from pumice.cache.identity import key_of, keyed
 from pumice.cache.ingest import Ingest
@@ -41,23 +42,21 @@ _PATIENCE_S: Final = 600.0
 """After how long it is checked whether such resources are still requested."""
 
 
-class ObjectReader:
-    """Reads each manifest by itself; others may share what they have read."""
+def _read(kind: str, manifest: Manifest) -> KubeObject:
+    """Read a manifest; only one that does not fit at once is looked at closely."""
+    try:
+        return msgspec.convert(manifest, TYPES[kind])
+    except msgspec.ValidationError:
+        return from_manifest(manifest)
 
-    def read(self, kind: str, manifest: Manifest) -> KubeObject:
-        """Read a manifest; only one that does not fit at once is looked at closely."""
-        try:
-            return msgspec.convert(manifest, TYPES[kind])
-        except msgspec.ValidationError:
-            return from_manifest(manifest)
 
-    def read_all(self, kind: str, manifests: Sequence[Manifest]) -> list[KubeObject]:
-        """Read many manifests of a kind; raises if one of them is bad."""
-        try:
-            found: list[KubeObject] = msgspec.convert(manifests, _list_of(kind))
-        except msgspec.ValidationError:
-            return [self.read(kind, manifest) for manifest in manifests]
-        return found
+def _read_all(kind: str, manifests: Sequence[Manifest]) -> list[KubeObject]:
+    """Read many manifests of a kind; raises if one of them is bad."""
+    try:
+        found: list[KubeObject] = msgspec.convert(manifests, _list_of(kind))
+    except msgspec.ValidationError:
+        return [_read(kind, manifest) for manifest in manifests]
+    return found
 
 
 @cache
@@ -83,17 +82,20 @@ class Informer:
         kinds: Iterable[str] = FOLLOWED,
         *,
         wants_node: Callable[[Node], bool] = lambda _: True,
-        reader: ObjectReader | None = None,
+        agents: Iterable[str] = (),
     ) -> None:
-        """Make one; nodes that are not wanted count as absent; a ``reader`` may share objects."""
+        """Make one; nodes that are not wanted count as absent.
+
+        ``agents`` are the schedulers whose pods need no group.
+        """
         self._cluster = cluster
         self._ingest = ingest
         ingest.snapshot.resources.most_asked = _STRANGE_RESOURCES
         self._since = dict.fromkeys(kinds, "")
         self._known: dict[str, dict[str, KubeObject]] = {kind: {} for kind in self._since}
+        self._agents = AgentPods(agents)
         self._assumed = Assumptions()
         self._wants_node = wants_node
-        self._reader = reader or ObjectReader()
         self.problems: deque[BadObject] = deque(maxlen=_REMEMBERED)
         """Objects skipped lately, oldest first."""
         self.skipped: Counter[str] = Counter()
@@ -217,6 +219,11 @@ class Informer:
             self._assumed.stated(group, known, status, annotations or {})
             self._show(POD_GROUP, group, known)
 
+    def state_groups(self, states: Mapping[str, PodGroupState]) -> None:
+        """Set the states of the groups of agents' pods, which the cluster does not have."""
+        for group in self._agents.changed(states):
+            self._put(group)
+
     def undo_group(self, group: str) -> None:
         """Use a group as the cluster has it."""
         known = self._known[POD_GROUP].get(group)
@@ -265,6 +272,8 @@ class Informer:
         with self._ingest.counting_once():
             for kind, things in self._known.items():
                 self._show_many(kind, things)
+            for group in self._agents.groups():
+                self._put(group)
 
     def _show_many(self, kind: str, things: Mapping[str, KubeObject]) -> None:
         keys, values, place = [*things], [*things.values()], 0
@@ -315,6 +324,8 @@ class Informer:
         if self._torn:
             return True
         thought = self._assumed.show(key, thing)
+        if isinstance(thing, Pod) and (group := self._agents.new_group(thing)) is not None:
+            self._put(group)
         if (error := self._put(thought)) is None:
             return True
         self._skip(kind, key, thing.metadata.resource_version, error)
@@ -348,6 +359,8 @@ class Informer:
             if not self._torn:
                 self._ingest.delete(known)
             if kind == "Pod":
+                if (group := self._agents.forget(known)) is not None and not self._torn:
+                    self._ingest.delete(group)
                 self._assumed.forget(key)
                 self.undo_claims(known.metadata.uid)
             elif kind == POD_GROUP:
@@ -373,14 +386,14 @@ class Informer:
         """Return the objects of a list; all are looked at one by one if one of them is bad."""
         if kind != "Node":  # of which some may be unwanted
             with suppress(Exception):
-                return self._reader.read_all(kind, manifests)
+                return self._agents.read(_read_all(kind, manifests))
         read = (self._read(kind, manifest) for manifest in manifests)
         return [thing for thing in read if thing is not None]
 
     def _read(self, kind: str, manifest: Manifest) -> KubeObject | None:
         """Return an object, of a bad pod the readable part; None for a bad or unwanted one."""
         try:
-            thing = self._reader.read(kind, manifest)
+            (thing,) = self._agents.read([_read(kind, manifest)])
         except Exception as error:  # noqa: BLE001  # whatever an object holds, others go on
             version = manifest["metadata"].get("resourceVersion", "")
             self._skip(kind, _key(manifest), version, error)

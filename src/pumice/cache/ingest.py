@@ -14,7 +14,6 @@ from pumice.api.nodes import Node
 from pumice.api.pods import Pod
 from pumice.cache.identity import key_of
 from pumice.cache.job_rows import JobRows
-from pumice.cache.new_tasks import PodRuns
 from pumice.cache.node_rows import NodeRows
 from pumice.cache.task_counts import TaskCounts
 from pumice.cache.task_rows import TaskRows
@@ -29,19 +28,14 @@ class Ingest:
         snapshot: Snapshot,
         scheduler_names: Iterable[str] = ("volcano",),
         default_queue: str = DEFAULT_QUEUE,
-        *,
-        runs: PodRuns | None = None,
     ) -> None:
-        """Make one; groups that name no queue count for ``default_queue``.
-
-        ``runs`` are shared with others that load the same pods.
-        """
+        """Make one; groups that name no queue count for ``default_queue``."""
         self._snapshot = snapshot
         self._scheduler_names = tuple(scheduler_names)
         self._default_queue = default_queue
         self._jobs = JobRows(snapshot, default_queue)
         self._counts = TaskCounts(snapshot)
-        self._tasks = TaskRows(snapshot, self._jobs, self._counts, self._scheduler_names, runs)
+        self._tasks = TaskRows(snapshot, self._jobs, self._counts, self._scheduler_names)
         self._nodes = NodeRows(snapshot, self._tasks)
         self.torn = False
         """Whether an object was applied only in part: this instance cannot be used any more."""

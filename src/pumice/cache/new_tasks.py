@@ -5,11 +5,9 @@ do; what nodes and jobs count of them is left to the sweep at the end.  Most pod
 their job that they are like: of these only the first is read.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from copy import copy
 from itertools import pairwise
-from operator import is_
 from typing import Any
 
 import msgspec
@@ -68,62 +66,14 @@ class _Columns(msgspec.Struct):
         self.uids.append(meta.uid or key)
         self.index.append(index_of(meta.name))
 
-    def part(self, start: int, end: int) -> "_Columns":
-        """Return a part of the columns."""
-        return _Columns(
-            keys=self.keys[start:end],
-            pods=self.pods[start:end],
-            uids=self.uids[start:end],
-            index=self.index[start:end],
-            different=[
-                place - start
-                for place in self.different[bisect_left(self.different, start) :]
-                if place < end
-            ],
-        )
-
-    def extend(self, other: "_Columns") -> None:
-        """Add the pods of others."""
-        self.different += [place + len(self.pods) for place in other.different]
-        self.keys += other.keys
-        self.pods += other.pods
-        self.uids += other.uids
-        self.index += other.index
-
-
-class PodRuns:
-    """Pods alike as they were first loaded, so that others that load them need not compare them."""
-
-    def __init__(self) -> None:
-        self._runs: dict[int, tuple[Pod, _Columns]] = {}
-        """The first pod of each run and those after it, by identity of the first, which stays."""
-        self.is_filled = False
-
-    def fill(self, columns: _Columns) -> None:
-        """Remember the runs of the first load."""
-        bounds = [*(run.start for run in columns.runs), len(columns.pods)]
-        for run, (start, end) in zip(columns.runs, pairwise(bounds), strict=True):
-            self._runs[id(run.first)] = run.first, columns.part(start + 1, end)
-
-    def after(self, first: Pod) -> _Columns | None:
-        """Return the pods that came after the first of a run, None if it was none."""
-        found = self._runs.get(id(first))
-        return None if found is None else found[1]
-
 
 class NewTasks:
     """Gathers new pods and writes them."""
 
-    def __init__(self, snapshot: Snapshot, runs: PodRuns | None = None) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._runs = runs or PodRuns()
-        self._fills = runs is not None and not runs.is_filled
-        self._runs.is_filled = True
         self._new = _Columns()
         self._last: _Run | None = None
-        self._known: _Columns | None = None
-        """The pods that came after the first of the last run in an earlier load, if so far they
-        came again."""
         self._like: Any = None
         """The specification of the last run, with node and volumes of the pod compared last."""
 
@@ -139,7 +89,6 @@ class NewTasks:
         prefix = key.removesuffix(pod.metadata.name)
         self._last = _Run(len(new.pods), pod, cells, job, prefix)
         self._like = copy(pod.spec)
-        self._known = self._runs.after(pod)
         new.runs.append(self._last)
         new.add(key, pod)
         return row
@@ -152,7 +101,6 @@ class NewTasks:
         run, new, row_of = self._last, self._new, self._snapshot.tasks.row_of
         if run is None:
             return start
-        start = self._add_known(run, things, start)
         row = self._snapshot.tasks.n + len(new.pods)
         for place in range(start, len(things)):
             pod = things[place]
@@ -164,25 +112,8 @@ class NewTasks:
             if self._share(pod, run.first):
                 new.different.append(len(new.pods))
             new.add(key, pod)
-            self._known = None
             row += 1
         return len(things)
-
-    def _add_known(self, run: _Run, things: Sequence[KubeObject], start: int) -> int:
-        """Take the pods that came after the first of the run before; return where that ends."""
-        known, new, row_of = self._known, self._new, self._snapshot.tasks.row_of
-        first = len(new.pods) - run.start - 1
-        if known is None or first >= len(known.pods):
-            return start
-        again = known.part(first, first + len(things) - start)
-        end = start + len(again.pods)
-        is_same = all(map(is_, again.pods, things[start:end]))
-        if not is_same or not row_of.keys().isdisjoint(again.keys):
-            return start
-        row = self._snapshot.tasks.n + len(new.pods)
-        row_of.update(zip(again.keys, range(row, row + len(again.keys)), strict=True))
-        new.extend(again)
-        return end
 
     def _share(self, pod: Pod, first: Pod) -> bool:
         """Make equal parts of pods alike one object; return whether times or status differ."""
@@ -233,14 +164,12 @@ class NewTasks:
         if not self._new.pods:
             return
         new, self._new = self._new, _Columns()
-        self._last = self._like = self._known = None
+        self._last = self._like = None
         tasks = self._snapshot.tasks
         rows = tasks.add_rows(len(new.pods))
         several = slice(rows.start, rows.stop)
         tasks.keys[several], tasks.pods[several] = new.keys, new.pods
         tasks.uids[several], tasks.index[several] = new.uids, new.index
-        if self._fills:
-            self._runs.fill(new)
         numbers = [*rows]  # one object for each row, whoever lists it
         self._write_runs(new, numbers)
         row_of = self._snapshot.nodes.row_of

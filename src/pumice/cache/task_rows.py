@@ -12,7 +12,7 @@ from pumice.api.pods import Pod, PodSpec
 from pumice.api.times import epoch
 from pumice.cache.identity import index_of, key_of
 from pumice.cache.job_rows import JobRows
-from pumice.cache.new_tasks import NewTasks, PodRuns
+from pumice.cache.new_tasks import NewTasks
 from pumice.cache.pod_cells import (
     ON_NODE,
     SHAPE_PARTS,
@@ -54,14 +54,13 @@ class TaskRows:
         jobs: JobRows,
         counts: TaskCounts,
         scheduler_names: Iterable[str],
-        runs: PodRuns | None = None,
     ) -> None:
         self.snapshot = snapshot
         self._jobs = jobs
         self._counts = counts
         self._scheduler_names = frozenset(scheduler_names)
         self._reader = PodReader(snapshot)
-        self.new_tasks = NewTasks(snapshot, runs)
+        self.new_tasks = NewTasks(snapshot)
         self._marks: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
         self._parts: dict[int, list[tuple[str, Any]]] = {}
         """Parts of a specification that pods share, by shape."""
@@ -190,7 +189,7 @@ class TaskRows:
         snapshot = self.snapshot
         tasks, counts = snapshot.tasks, self._counts
         job, shape = tasks.job.item(row), snapshot.shapes[tasks.shape.item(row)]
-        snapshot.other_changes += 1
+        snapshot.touched_nodes.add(node)
         if old != new:
             tasks.status[row] = new
             counts.change(shape, node, job, old, new)
@@ -308,7 +307,7 @@ class TaskRows:
     def count_on_node(self, task: int, node: int, sign: int) -> None:
         """Add a task to the books of its node, or remove it."""
         nodes, tasks = self.snapshot.nodes, self.snapshot.tasks
-        self.snapshot.other_changes += 1
+        self.snapshot.touched_nodes.add(node)
         tasks.in_view[task] = sign > 0
         if sign > 0:
             nodes.tasks[node].append(task)

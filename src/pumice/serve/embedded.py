@@ -63,7 +63,7 @@ class EmbeddedControlPlane:
         self.resource_claims = ResourceClaimUpkeep(cluster)
         self.volumes = VolumeController(cluster)
         made = all_controllers() if controllers is None else controllers
-        self.controllers = ControllerLoop(cluster, made, self.clock, tables=cluster.tables)
+        self.controllers = ControllerLoop(cluster, made, self.clock, versions=cluster.tables.latest)
         self.scheduler = LiveScheduler(
             cluster if observed is None else observed(cluster),
             scheduler or Scheduler(conf or parse_conf(DEFAULT_CONF), seed=seed, services=SERVICES),

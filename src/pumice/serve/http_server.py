@@ -5,11 +5,12 @@ import logging
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Awaitable, Callable, Container, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeGuard
 
 from aiohttp import http_exceptions, web
 
@@ -32,7 +33,12 @@ _THREADS: Final = 32
 """Requests that may wait for something else at once, such as a cluster that is slow to answer."""
 _CHUNK: Final = 64 * 1024
 _MOST_HELD: Final = 128 << 20
-"""Bytes of the bodies that a site holds at once; beyond, only those of a chunk find room."""
+"""Bytes of the bodies that a site holds at once; beyond, only those of a chunk find room.
+
+As many for answers.
+"""
+_SLOW_S: Final = 5.0
+"""After how long a large answer that is not read makes room for others."""
 _log = logs.get("endpoints")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -98,6 +104,47 @@ class _Bodies:
 _HELD: Final = web.RequestKey("held", int)
 
 
+class _Answers:
+    """Large answers of a site that clients have not read yet."""
+
+    def __init__(self) -> None:
+        self._unread: dict[web.RequestHandler, tuple[int, float]] = {}
+        """Connection to the bytes of the answer, and since when it is sent; the oldest first."""
+
+    async def send(self, request: web.Request, answer: web.Response) -> web.StreamResponse:
+        """Send an answer piece by piece, as fast as the client reads.
+
+        Raises:
+            ConnectionResetError: the client has left, or does not read.
+        """
+        body = memoryview(answer.body if isinstance(answer.body, bytes) else b"")
+        if not self._has_room(len(body)):
+            later = {"Retry-After": "1"}
+            return web.Response(status=429, headers=later, text="too many large answers at once\n")
+        sent = web.StreamResponse(status=answer.status, headers=answer.headers)
+        sent.content_length = len(body)
+        self._unread[request.protocol] = len(body), time.monotonic()
+        try:
+            await sent.prepare(request)
+            for start in range(0, len(body), _CHUNK):
+                await write_in_time(request, sent, bytes(body[start : start + _CHUNK]))
+            await sent.write_eof()
+        finally:
+            del self._unread[request.protocol]
+        return sent
+
+    def _has_room(self, size: int) -> bool:
+        """Make room for one more if need be: clients that read slowly are left."""
+        now, held = time.monotonic(), sum(each for each, _ in self._unread.values())
+        for connection, (own, since) in self._unread.items():
+            if held + size <= _MOST_HELD or now - since < _SLOW_S:
+                break
+            held -= own
+            if connection.transport is not None:
+                connection.transport.abort()
+        return not held or held + size <= _MOST_HELD
+
+
 class _Entrance:
     """Accepts the connections of one site: any client can open many, and none must end us."""
 
@@ -110,6 +157,7 @@ class _Entrance:
         """New connections, until the handshake is done."""
         self._accepting: list[asyncio.Task[None]] = []
         self.bodies = _Bodies()
+        self._answers = _Answers()
 
     def open(self, server: web.Server) -> None:
         """Begin to accept."""
@@ -126,7 +174,10 @@ class _Entrance:
         self._asked.add(protocol)
         request[_ENTRANCE] = self
         try:
-            return await handler(request)
+            answer = await handler(request)
+            if _is_large(answer) and request.method != "HEAD":
+                answer = await self._answers.send(request, answer)
+            return answer
         finally:
             self._asked.discard(protocol)
             self.bodies.release(request)
@@ -278,6 +329,12 @@ class HttpServer:
             entrance.close()
         for runner in self._runners:
             await runner.cleanup()
+
+
+def _is_large(answer: web.StreamResponse) -> TypeGuard[web.Response]:
+    """Return whether an answer is sent piece by piece, so that no copy waits for its client."""
+    body = answer.body if isinstance(answer, web.Response) else None
+    return isinstance(body, bytes) and len(body) > _CHUNK and not answer.prepared
 
 
 def _is_text(request: web.Request) -> bool:

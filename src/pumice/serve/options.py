@@ -476,6 +476,11 @@ class SchedulerOptions(LeaderOptions):
     ignored_provisioners: tuple[str, ...] = ignored(
         (), "claims are counted by the limits of their CSI nodes"
     )
+    agent_scheduler_name: tuple[str, ...] = flag(
+        (),
+        "schedulerName of pods to schedule without a PodGroup, such as agent-scheduler; repeatable",
+        kind="array",
+    )
     scheduler_sharding_mode: str = flag(
         "none",
         "use the nodes of a NodeShard only (hard) or first (soft)",

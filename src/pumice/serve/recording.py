@@ -6,13 +6,13 @@ The cluster is wrapped, so that objects are recorded as the scheduler gets them;
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import msgspec
 
 from pumice.api.decisions import Decisions
 from pumice.cluster.base import Cluster
-from pumice.records.entries import CycleEntry
+from pumice.records.entries import CycleEntry, Settings
 from pumice.records.observed import BESIDE, Follower, ObservedCluster
 from pumice.records.recorder import Limits, Recorder
 from pumice.serve.scheduler.live_scheduler import Cycle
@@ -69,7 +69,7 @@ class Recording:
         if self._beside is not None:
             self._beside.step()
 
-    def start(self, settings: Mapping[str, Any]) -> None:
+    def start(self, settings: Settings) -> None:
         """Begin to write, with the options of the scheduler that decide with it."""
         self.recorder.settings(settings)
         self.note_conf()
@@ -88,6 +88,7 @@ def cycle_entry(cycle: Cycle, steady: float = 0.0) -> CycleEntry:
         steady=steady,
         binds=dict(decided.binds),
         evictions={pod: decided.evicted_by.get(pod, "") for pod in decided.evictions},
+        beneficiaries=dict(decided.beneficiaries),
         pipelined=dict(decided.pipelined),
         phases={group: state.phase for group, state in decided.pod_groups.items()},
         results=[

@@ -252,6 +252,7 @@ def _recording(
     if options is None or leader is None or not options.record:
         return None
     from pumice.api.quantity import value  # noqa: PLC0415
+    from pumice.records.entries import Settings  # noqa: PLC0415
     from pumice.records.observed import BESIDE, unread  # noqa: PLC0415
     from pumice.records.recorder import Limits  # noqa: PLC0415
     from pumice.serve.recording import Recording  # noqa: PLC0415
@@ -271,15 +272,16 @@ def _recording(
         hidden=lambda: unread(beside),
     )
     stack.callback(recording.close)
-    settings = {
-        "seed": options.seed,
-        "names": options.scheduler_name,
-        "assume": not options.shadow,
-        "defaultQueue": options.default_queue,
-        "nodeSelector": options.node_selector,
-        "queueGates": options.gate(QUEUE_GATES),
-        "startedAt": cluster.now(),
-    }
+    settings = Settings(
+        seed=options.seed,
+        names=options.scheduler_name,
+        agents=options.agent_scheduler_name,
+        assume=not options.shadow,
+        default_queue=options.default_queue,
+        node_selector=options.node_selector,
+        queue_gates=options.gate(QUEUE_GATES),
+        started_at=cluster.now(),
+    )
     recording.start(settings)
     return recording
 

@@ -10,7 +10,6 @@ from pumice.api.cron_schedule import load_zone, parse_schedule
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.patterns import PatternError, check_pattern
 from pumice.errors import InputError
-from pumice.webhooks.contents import HEAD, KnownContents, content_key
 from pumice.webhooks.fields import FieldError, aggregate, quoted
 from pumice.webhooks.go_types import decode
 from pumice.webhooks.names import each, qualified_name
@@ -180,8 +179,6 @@ def _has_cycle(targets: dict[str, list[str]]) -> bool:
     return done < len(targets)
 
 
-_VALID: Final = KnownContents[str]()
-"""Contents in which nothing is wrong, whatever becomes of the queue that they name."""
 _TOPOLOGY: Final = (
     "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously."
 )
@@ -205,25 +202,14 @@ def mutate_podgroup(request: Request, existing: Existing, options: Options) -> A
 
 
 def validate_podgroup(request: Request, existing: Existing, options: Options) -> Answer:
-    """Check a new group; of one whose content was found valid before, its queue alone."""
+    """Check a new group, and that its queue is open."""
     del options
-    key = content_key(request.object) if isinstance(request.object, dict) else b""
-    known = _VALID.get(key)
-    if request.operation == "CREATE" and known is not None:
-        decode(
-            {name: request.object[name] for name in HEAD if name in request.object},
-            "scheduling.PodGroup",
-        )
-        return denied(_queue(known, existing))
     group = decode(request.object, "scheduling.PodGroup")
     if request.operation != "CREATE":
         return denied([Finding(f"unsupported operation {request.operation}")])
-    queue_name = group["spec"].get("queue", "")
-    queue = list(_queue(queue_name, existing))
+    queue = list(_queue(group["spec"].get("queue", ""), existing))
     topology = list(_topology(group["spec"]))
     resources = within_length(_resources(group["spec"].get("minResources") or {}))
-    if not topology and not resources:
-        _VALID.remember(key, queue_name)
     parts = [one.text for one in queue]
     if topology:
         parts.append(" ".join(one.text for one in topology))

@@ -173,8 +173,8 @@ class UnknownField(NamedTuple):
         """The mistake in words, with the field that was probably meant."""
         near = nearest(str(self.key), self.known)
         place = self.path.removesuffix(str(self.key))
-        hint = f" (did you mean {place}{near}?)" if near else ""
-        return f"there is no field {self.path}{hint}"
+        hint = f"; did you mean {place}{near}?" if near else ""
+        return f"unknown field {self.path}{hint}"
 
 
 def unknown_fields(value: Any, node: Node | None) -> list[UnknownField]:

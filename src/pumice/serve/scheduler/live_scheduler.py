@@ -103,6 +103,7 @@ class LiveScheduler:
         scheduler: Scheduler,
         *,
         names: Sequence[str] = ("volcano",),
+        agents: Sequence[str] = (),
         usage: Usage | None = None,
         write_conditions: bool = True,
         assume: bool = False,
@@ -119,16 +120,16 @@ class LiveScheduler:
     ) -> None:
         """Make one.
 
-        ``node_selector`` are labels ("name:value") one of which a node must have to count;
-        ``may_write`` is checked after deciding; ``clock`` measures how long answers take;
-        ``read`` returns objects as they are now, by default ``get``.  ``process`` outlives
-        every scheduler that replaces another one.  With ``wake``, called on any thread when a write
-        failed, cycles begin by event: jobs are seen before all their pods exist.
+        Pods of the schedulers ``agents`` need no group.  ``node_selector`` are labels
+        ("name:value") one of which a node must have; ``may_write`` is checked after deciding;
+        ``clock`` measures how long answers take; ``read`` returns objects as they are now.
+        ``process`` outlives every scheduler that replaces another.  With ``wake``, called on any
+        thread when a write failed, cycles begin by event: jobs are seen before they are whole.
         """
         self._cluster = cluster
         self.scheduler = scheduler
         self._process = process or ProcessMemory()
-        self._names = names
+        self._names, self._agents = names, agents
         self._default_queue = default_queue
         self._wants_node = _selected(node_selector)
         self._usage = usage
@@ -155,8 +156,9 @@ class LiveScheduler:
     def _new_informer(self) -> Informer:
         return Informer(
             self._cluster,
-            Ingest(Snapshot(), self._names, self._default_queue),
+            Ingest(Snapshot(), (*self._names, *self._agents), self._default_queue),
             wants_node=self._wants_node,
+            agents=self._agents,
         )
 
     def _new_binder(
@@ -245,6 +247,7 @@ class LiveScheduler:
     def _write(self, decisions: Decisions, withheld: Withheld) -> WriteResults:
         self._recovers |= bool(decisions.volumes)
         withheld.remove(decisions, self.informer.snapshot)
+        self.informer.state_groups(decisions.pod_groups)
         decisions = self.volumes.begin(decisions, self._clock())
         if self._assume:
             self.recovery.assume(decisions, self._clock())

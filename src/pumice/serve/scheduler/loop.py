@@ -358,7 +358,8 @@ class SchedulerLoop:
         self._leads = True
         self._metrics.leading(leads=True)
         event = "scheduling" if self._shadow is None else "started as a shadow, writing nothing"
-        _log.info(event, scheduler_names=",".join(self._options.scheduler_name))
+        names = (*self._options.scheduler_name, *self._options.agent_scheduler_name)
+        _log.info(event, scheduler_names=",".join(names))
         return live
 
     def _new_live(self, scheduler: Scheduler) -> LiveScheduler:
@@ -371,6 +372,7 @@ class SchedulerLoop:
             cluster,
             scheduler,
             names=options.scheduler_name,
+            agents=options.agent_scheduler_name,
             usage=self._node_usage,
             assume=self._shadow is None,
             writer=cluster,

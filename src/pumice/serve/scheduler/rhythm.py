@@ -17,6 +17,9 @@ from pumice.scheduler import Observer
 
 _SHARE: Final = 3.0
 """How many times as long as a cycle the pause after it lasts."""
+_APART: Final = 3.0
+"""How many times as long as changes gather the pause lasts at least: what a cycle costs beside its
+pods is shared by those that come meanwhile, and one that comes alone does not wait for it."""
 _SLICE_S: Final = 1.0
 """The longest wait without a look at what ends it from outside."""
 
@@ -79,7 +82,7 @@ class Rhythm(Observer):
         if self._wake is None:
             stop.wait(max(0.0, until - now))
             return
-        earliest = min(now + _SHARE * self._took_s, until)
+        earliest = min(now + max(_SHARE * self._took_s, _APART * self._gather_s), until)
         until = max(earliest, min([until, *self._timers(now, due)]))
         while not stop.is_set() and (left := until - self._clock()) > 0:
             if self._wake.wait(min(left, _SLICE_S)):

@@ -76,7 +76,7 @@ class WaitingCauses(Observer):
         book = OrderBook(ssn)
         for key in keys:
             examiner = Examiner(key)
-            examiner.book = book
+            examiner.book, examiner.in_detail = book, False
             examiner.opened(ssn)
             self._examiners.append(examiner)
 
@@ -196,7 +196,7 @@ def _recorded(ssn: Session, key: str, decisions: Decisions) -> "Finding":
     from pumice.examine.causes import Examiner, as_recorded  # noqa: PLC0415
 
     examiner = Examiner(key)
-    examiner.asks = False
+    examiner.asks = examiner.in_detail = False
     examiner.opened(ssn)
     examiner.decided(ssn, decisions)
     return as_recorded(examiner.outcome)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pumice.api.annotations import MIRROR
 from pumice.api.kinds import Manifest
-from pumice.webhooks.contents import KnownContents, content_key
+from pumice.webhooks.contents import content_key
 from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.field_rules import items
 from pumice.webhooks.fields import FieldError, Key, Path, forbidden, invalid, quoted
@@ -25,15 +25,11 @@ _SECCOMP_OF: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _APPARMOR_OF: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 
-_FAULTLESS: Final = KnownContents[None]()
-"""Templates in which nothing is wrong."""
-
-
 class TemplateChecks:
     """Checks decoded pod templates; equal ones once: many tasks differ by their names alone."""
 
     def __init__(self) -> None:
-        self._faulty: dict[bytes, list[FieldError]] = {}
+        self._known: dict[bytes, list[FieldError]] = {}
 
     def errors(self, template: dict[str, Any], *, name: str, namespace: str) -> list[FieldError]:
         """Find what is wrong; ``name`` and ``namespace`` are those its pods would have."""
@@ -43,15 +39,11 @@ class TemplateChecks:
 
     def _of_content(self, template: dict[str, Any]) -> list[FieldError]:
         key = content_key({"template": template})
-        if key in _FAULTLESS:
-            return []
-        if key in self._faulty:
-            return self._faulty[key]
+        if key in self._known:
+            return self._known[key]
         found = [*_check_content(template)]
-        if not found:
-            _FAULTLESS.remember(key, None)
-        elif key:
-            self._faulty[key] = found
+        if key:
+            self._known[key] = found
         return found
 
 
