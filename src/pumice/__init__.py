@@ -1,6 +1,8 @@
 """Pumice: a batch scheduler for Kubernetes with Volcano's behaviour, decided on NumPy columns."""
 
-from typing import Any
+TYPE_CHECKING = False  # typing is large, and Ctrl-C is not handled yet
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "1.0.0"
 
@@ -31,7 +33,7 @@ _MODULES = {
 """
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _MODULES:
         message = f"module 'pumice' has no attribute {name!r}"
         raise AttributeError(message)

@@ -44,24 +44,25 @@ class Deadline:
     """A time by which an answer is wanted; what is not known by then is left out."""
 
     within_s: float = math.inf
-    began: float = 0.0
+    """How long the answer may take, as it was asked for."""
+    ends: float = math.inf
 
     @classmethod
     def of(cls, within_s: float | None) -> "Deadline":
         """Return the deadline so many seconds from now; None: there is none."""
-        return cls() if within_s is None else cls(within_s, time.monotonic())
+        return cls() if within_s is None else cls(within_s, time.monotonic() + within_s)
 
     @property
     def is_over(self) -> bool:
         """Whether the time is up."""
-        return self.within_s != math.inf and time.monotonic() - self.began >= self.within_s
+        return self.ends != math.inf and time.monotonic() >= self.ends
 
     def halved(self) -> "Deadline":
-        """Return the deadline at half of the time that is left."""
-        if self.within_s == math.inf:
+        """Return the deadline at half of the time that is left, for a part of the answer."""
+        if self.ends == math.inf:
             return self
-        spent = time.monotonic() - self.began
-        return Deadline((self.within_s + max(spent, 0.0)) / 2, self.began)
+        now = time.monotonic()
+        return Deadline(self.within_s, now + max(0.0, self.ends - now) / 2)
 
 
 class Timer:

@@ -69,7 +69,7 @@ _MOST_OF_A_PLACE: Final = 500
 """The longest name of a file or a field in a message."""
 
 
-def _bounded(text: str, most: int = _MOST_CHARACTERS) -> str:
+def bounded(text: str, most: int = _MOST_CHARACTERS) -> str:
     """Cut a message that is too long to read, and count what is left out."""
     if len(text) <= most:
         return text
@@ -123,14 +123,14 @@ def _sentence(where: Sequence[str], wanted: str, found: object, hint: str) -> st
 
 
 def _places(where: Sequence[str]) -> str:
-    return "".join(f"{_bounded(part, _MOST_OF_A_PLACE)}: " for part in where if part)
+    return "".join(f"{bounded(part, _MOST_OF_A_PLACE)}: " for part in where if part)
 
 
 class PumiceError(Exception):
     """Anything Pumice raises on purpose."""
 
     def __str__(self) -> str:
-        return _bounded(self._text())
+        return bounded(self._text())
 
     def lines(self) -> Sequence[str]:
         """Return the lines of the message; a line break inside one came from outside."""
@@ -227,12 +227,12 @@ class ConfError(InputError):
         """Return the one problem, or their number and each."""
         where = f"{self.file}: " if self.file else ""
         if len(self.problems) == 1:
-            return (_bounded(f"{where}{self.problems[0]}"),)
-        lines = [_bounded(f"{where}{len(self.problems)} problems in the configuration")]
+            return (bounded(f"{where}{self.problems[0]}"),)
+        lines = [bounded(f"{where}{len(self.problems)} problems in the configuration")]
         for problem in self.problems:
             if sum(map(len, lines)) > _MOST_CHARACTERS:  # the rest is not shown
                 break
-            lines.append(_bounded(str(problem)))
+            lines.append(bounded(str(problem)))
         return lines
 
     def _text(self) -> str:
@@ -276,7 +276,7 @@ class PluginError(PumiceError):
 
     def __init__(self, plugin: str = "", hook: str = "", problem: str = "") -> None:
         super().__init__()
-        self.plugin, self.hook, self.problem = plugin, hook, _bounded(problem, _MOST_OF_A_PROBLEM)
+        self.plugin, self.hook, self.problem = plugin, hook, bounded(problem, _MOST_OF_A_PROBLEM)
 
     def _text(self) -> str:
         hook = f", hook '{self.hook}'" if self.hook else ""
@@ -308,7 +308,7 @@ class ServiceError(PumiceError):
 
     def __init__(self, url: str = "", problem: str = "") -> None:
         super().__init__()
-        self.url, self.problem = url, _bounded(problem, _MOST_OF_A_PROBLEM)
+        self.url, self.problem = url, bounded(problem, _MOST_OF_A_PROBLEM)
 
     def _text(self) -> str:
         return f"{self.url}: {self.problem}" if self.url else self.problem
@@ -347,7 +347,7 @@ class ClusterError(PumiceError):
     ) -> None:
         super().__init__()
         self.kind, self.namespace, self.name = kind, namespace, name
-        self.problem = _bounded(problem or self.usual_problem, _MOST_OF_A_PROBLEM)
+        self.problem = bounded(problem or self.usual_problem, _MOST_OF_A_PROBLEM)
 
     def _text(self) -> str:
         place = "/".join(part for part in (self.namespace, self.name) if part)
@@ -477,7 +477,7 @@ class InvariantError(PumiceError):
 
     def lines(self) -> Sequence[str]:
         """Return the rule and the story."""
-        return [_bounded(line) for line in (f"broken rule: {self.rule}", *self.story)]
+        return [bounded(line) for line in (f"broken rule: {self.rule}", *self.story)]
 
     def _text(self) -> str:
         return "\n  ".join(self.lines())

@@ -67,7 +67,7 @@ from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import InputError
 from pumice.framework.arguments import Amount, Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs, Queues, Tasks
-from pumice.framework.placement.terms import (
+from pumice.framework.placement.kernel import (
     POD_LIMIT,
     AmountTerm,
     PodCounts,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pumice.api.wording import value_of
-from pumice.cli.options import FILE, output_option
+from pumice.cli.options import FILE, RECORD, output_option
 from pumice.cli.printing import print_data, print_rows
 from pumice.cli.replay import print_comparison, time_of
 from pumice.cli.terminal import echo, print_heading
@@ -19,7 +19,7 @@ from pumice.cli.terminal import echo, print_heading
     "folder",
     metavar="DIR",
     required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=RECORD,
     help="The record.",
 )
 @click.option("--conf", metavar="FILE", type=FILE, required=True, help="The new configuration.")

@@ -11,7 +11,14 @@ import click
 
 from pumice.api.wording import nearest
 from pumice.cli.inputs import all_plugins, conf_problems, print_warnings
-from pumice.cli.options import PluginSources, moment_of, now_option, output_option, plugin_option
+from pumice.cli.options import (
+    SOURCE,
+    PluginSources,
+    moment_of,
+    now_option,
+    output_option,
+    plugin_option,
+)
 from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo, echo_lines
 from pumice.errors import ManifestError
@@ -43,7 +50,7 @@ def config() -> None:
     "files",
     metavar="FILE",
     multiple=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=SOURCE,
     help="The cluster that it is for: manifests, a dump, a snapshot or a record, a file or a "
     "folder; may be given several times. Without FILE, its configuration is checked.",
 )
@@ -127,17 +134,19 @@ def show_plugin(*, name: str, plugins: PluginSources, output: str) -> None:
         near = nearest(name, known)
         hint = f"did you mean '{near}'?" if near else "see 'pumice plugin list'"
         raise click.UsageError(f"unknown plugin '{name}'; {hint}")
-    text = _description(known[name])
+    cls = known[name]
+    text = _description(cls)
     hooks = [
-        (hook.name, hook.volcano, hook.switch, hook.rule.words)
+        (hook.name, hook.volcano, hook.switch, hook.rule.words, _summary(getattr(cls, hook.name)))
         for hook in HOOKS.values()
-        if implements(known[name], hook.name)
+        if implements(cls, hook.name)
     ]
-    arguments = describe_arguments(known[name])
+    arguments = describe_arguments(cls)
     if output == "table":
         _print_plugin(name, text, hooks, arguments)
         return
-    named = [dict(zip(("name", "volcano", "switch", "rule"), hook, strict=True)) for hook in hooks]
+    keys = ("name", "volcano", "switch", "rule", "text")
+    named = [dict(zip(keys, hook, strict=True)) for hook in hooks]
     shown = [asdict(row) for row in arguments]
     print_data({"name": name, "text": text, "hooks": named, "arguments": shown}, output)
 
@@ -218,7 +227,9 @@ def _print_plugin(
 ) -> None:
     echo(name)
     echo_lines(f"\n{text}\n\n")
-    print_rows(("hook", "in Volcano", "switch", "how answers are joined"), hooks)
+    print_rows(("hook", "what it decides"), [(hook[0], hook[-1]) for hook in hooks])
+    echo()
+    print_rows(("hook", "in Volcano", "switch", "how answers are joined"), [h[:-1] for h in hooks])
     echo()
     rows = [(row.key, row.type, row.default, row.bounds, row.doc) for row in arguments]
     if rows:
@@ -227,10 +238,10 @@ def _print_plugin(
         echo("no arguments")
 
 
-def _summary(cls: type[Any]) -> str:
-    return _description(cls).partition("\n")[0]
+def _summary(documented: object) -> str:
+    return _description(documented).partition("\n")[0]
 
 
-def _description(cls: type) -> str:
-    """Return the docstring of a class, without the marks of code that a terminal would show."""
-    return (inspect.getdoc(cls) or "").replace("``", "")
+def _description(documented: object) -> str:
+    """Return a docstring without the marks of code that a terminal would show."""
+    return (inspect.getdoc(documented) or "").replace("``", "")

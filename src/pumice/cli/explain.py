@@ -170,12 +170,12 @@ def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
 def _pods(found: Explanation) -> str:
     """Count the pods by status, those that exist and those to be made."""
     more = " more" if found.pods else ""
-    refused = f"; resource quotas refuse {found.refused:,}{more}" if found.refused else ""
+    refused = f"; the API server refuses {found.refused:,}{more}" if found.refused else ""
     if found.expected and found.expected == sum(found.pods.values()):
-        return f"{counted(found.expected, 'pod')}, not made yet{refused}"
+        return f"{counted(found.expected, 'pod')}, not created yet{refused}"
     none = "no pods left" if found.state == "finished" else "no pods"
     pods = ", ".join(f"{n} {status.lower()}" for status, n in found.pods.items()) or none
-    unmade = f"; {found.expected:,} of them not made yet" if found.expected else ""
+    unmade = f"; {found.expected:,} of them not created yet" if found.expected else ""
     return f"{pods}{unmade}{refused}"
 
 

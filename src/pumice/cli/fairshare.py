@@ -13,7 +13,7 @@ from pumice.cli.options import (
     world_options,
 )
 from pumice.cli.printing import print_data, print_rows
-from pumice.errors import InputError
+from pumice.errors import InputError, Words
 
 if TYPE_CHECKING:
     from pumice.framework.plugin_declarations import AccountShare
@@ -35,9 +35,9 @@ def fairshare(*, source: ClusterInput, plugins: PluginSources, output: str) -> N
     found = fair_shares(world)
     if not found.accounts:
         raise InputError(
-            wanted="a configuration with plugin fairshare, and a queue",
-            found="no usage that is remembered",
-            hint="add fairshare to a tier; --conf names a configuration",
+            wanted="a configuration with the plugin fairshare, and a queue",
+            found=Words("none"),
+            hint="add fairshare to a tier, or name another configuration with --conf",
         )
     if output == "table":
         rows = [_row(each) for each in found.accounts]

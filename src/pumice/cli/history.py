@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from pumice.api.output_files import write_file
 from pumice.api.times import rfc3339
 from pumice.api.wording import span, value_of
+from pumice.cli.options import RECORD
 from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo, echo_lines
 
@@ -31,7 +33,7 @@ _BY: Final = ("cause", "queue", "job")
     "folder",
     metavar="DIR",
     required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=RECORD,
     help="The record, made by 'pumice record' or --record.",
 )
 @click.option("--queue", metavar="NAME", help="Only jobs of this queue.")
@@ -44,6 +46,7 @@ _BY: Final = ("cause", "queue", "job")
 )
 @click.option("--from", "since", metavar="TIME", help="From when on: 03:10, -2h, RFC 3339.")
 @click.option("--to", "until", metavar="TIME", help="Until when.")
+@click.option("--report", metavar="FILE", type=click.Path(path_type=Path), help="Also as a chart.")
 @click.option(
     "-o",
     "--output",
@@ -60,25 +63,32 @@ def history(
     by: tuple[str, ...],
     since: str | None,
     until: str | None,
+    report: Path | None,
     output: str,
 ) -> None:
     """Show what became of JOB: each state with its cause, and how long it held.
 
     Without JOB, show where the waiting time of all jobs went, by queue and cause.
     """
-    from pumice.diagnosis.job_history import of_job, of_queue, shares, spans_of
+    from pumice.diagnosis.history_page import page
+    from pumice.diagnosis.job_history import WAITS, of_job, of_queue, shares, spans_of
     from pumice.records.history import History
 
     known = History(folder)
+    wanted = ("cause",) if job else tuple(dict.fromkeys(by)) or ("queue", "cause")
     spans = spans_of(known, _time(known, since, "--from"), _time(known, until, "--to"))
     if queue:
         with value_of("--queue"):
             spans = [*of_queue(spans, queue)]
     if job is not None:
-        _print_job(of_job(spans, job), output)
+        title, spans = f"The life of {job}", of_job(spans, job)
+        _print_job(spans, output)
     else:
-        wanted = tuple(dict.fromkeys(by)) or ("queue", "cause")
+        title = "Where waiting time went"
+        spans = [each for each in spans if each.state == WAITS]
         _print_shares(shares(spans, wanted), wanted, output)
+    if report is not None:
+        write_file(report, page(spans, wanted, title))
     for problem in known.problems:
         echo(f"note: {problem}", err=True)
 
@@ -141,7 +151,7 @@ def _print_shares(found: Sequence[Share], by: Sequence[str], output: str) -> Non
                 *each.of,
                 span(each.seconds),
                 f"{100 * each.seconds / total:.0f} %" if total else "-",
-                "█" * max(1, round(_BAR * each.seconds / most)) if most else "",
+                "█" * round(_BAR * each.seconds / most) if most else "",
                 str(each.jobs),
                 f"{span(each.longest)} {each.longest_job}",
             )

@@ -89,7 +89,7 @@ def ask_cluster(source: ClusterInput, read: Callable[[Cluster], _T]) -> _T:
             return read(cluster)
     except (ServiceError, ClusterError) as error:
         raise click.ClickException(
-            f"{trouble(error)}; to work without a cluster, name files"
+            f"{trouble(error)}; to work without a cluster, name files with -f"
         ) from error
 
 

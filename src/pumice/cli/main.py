@@ -19,8 +19,8 @@ from typing import Any
 import click
 
 from pumice import __version__
-from pumice.api.shown_text import shown
-from pumice.cli.interrupts import INTERRUPTED, raise_on_interrupt
+from pumice.api.shown_text import shown, shown_lines
+from pumice.cli.interrupts import INTERRUPTED, heed_interrupt, is_interrupted, raise_on_interrupt
 from pumice.cli.terminal import echo
 from pumice.errors import ManifestError, PumiceError
 
@@ -141,13 +141,32 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
 
 
+def _words(error: click.ClickException) -> str:
+    """Return the message of click, with what else helps; help keeps its lines."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return shown_lines(error.message)
+    return shown(error.message + _hint(error))
+
+
+def _hint(error: click.ClickException) -> str:
+    """Return what else helps: how vcctl takes a name, what a missing option is."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    takes_name = context and any("--name" in one.opts for one in context.command.params)
+    if "unexpected extra argument" in error.message and takes_name:
+        return "; a name is given as --name NAME"
+    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
+        return error.param.help or ""
+    return ""
+
+
 @contextmanager
 def _as_message() -> Iterator[None]:
     """Turn errors of Pumice, of files and Ctrl-C into what click prints as one message."""
     try:
         yield
-    except KeyboardInterrupt as error:
-        raise AbortedError from error
+    except (KeyboardInterrupt, RuntimeError) as error:
+        _abort_if_interrupted(error)
+        raise
     except PumiceError as error:
         if os.environ.get("PUMICE_DEBUG") == "1":
             raise
@@ -156,7 +175,7 @@ def _as_message() -> Iterator[None]:
         raise BadInputError("\n  ".join(map(shown, error.lines()))) from error
     except click.ClickException as error:
         if not isinstance(error, BadInputError):  # which has been through this
-            error.message = shown(error.message)  # type: ignore[misc]  # there is no other way
+            error.message = _words(error)  # type: ignore[misc]  # no other way
         raise
     except (OSError, UnicodeError) as error:
         if isinstance(error, BrokenPipeError) and _reader_left():
@@ -165,6 +184,12 @@ def _as_message() -> Iterator[None]:
         if os.environ.get("PUMICE_DEBUG") == "1":
             raise
         raise BadInputError(shown(_file_trouble(error))) from error
+
+
+def _abort_if_interrupted(error: BaseException) -> None:
+    if is_interrupted(error):
+        heed_interrupt()
+        raise AbortedError from error
 
 
 def _point_to_field(error: ManifestError) -> None:

@@ -17,7 +17,20 @@ from pumice.api.wording import value_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-EXISTING: Final = click.Path(exists=True, allow_dash=True, path_type=Path)
+
+
+class _Place(click.Path):
+    """A path that exists, or the URL of a record."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and "://" in value:
+            return Path(value)
+        return super().convert(value, param, ctx)
+
+
+EXISTING: Final = _Place(exists=True, allow_dash=True, path_type=Path)
+SOURCE: Final = _Place(exists=True, path_type=Path)
+RECORD: Final = _Place(exists=True, file_okay=False, path_type=Path)
 OUTPUT_FORMS: Final = ("table", "json", "yaml")
 
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pumice.api.wording import counted, value_of
+from pumice.api.wording import counted
 from pumice.cli.connect import ConnectOptions, connection, trouble
+from pumice.cli.failures import print_failures
 from pumice.cli.options import cluster_options
 from pumice.cli.terminal import echo
-from pumice.errors import ClusterError, InputError, ServiceError
+from pumice.errors import ClusterError, ServiceError
 
 if TYPE_CHECKING:
     from pumice.cluster.kube.cluster import KubeCluster
@@ -47,27 +48,15 @@ def record(*, folder: Path, size: str, age: str, kubeconfig: str, master: str) -
     It needs read permissions only and runs beside any scheduler.  Commands that take -f accept DIR,
     with --at for a moment; environments, commands and arguments of containers are left out.
     """
-    limits = _limits(size, age)
+    from pumice.records.recorder import Limits
+
+    limits = Limits.of(size, age, "--")
     make = click.get_current_context().obj or _connect
     try:
         with make(ConnectOptions(kubeconfig, master)) as cluster:
             _record(cluster, folder, limits)
     except (ServiceError, ClusterError) as error:
         raise click.ClickException(trouble(error)) from error
-
-
-def _limits(size: str, age: str) -> Limits:
-    from pumice.api.duration import parse_duration
-    from pumice.api.quantity import value
-    from pumice.records.recorder import Limits
-
-    with value_of("--size"):
-        most = value(size)
-    with value_of("--age"):
-        age_s = parse_duration(age)
-        if age_s <= 0:
-            raise InputError(wanted="more than 0", found=age)
-    return Limits(most, age_s)
 
 
 def _connect(options: ConnectOptions) -> AbstractContextManager[KubeCluster]:
@@ -83,6 +72,7 @@ def _record(cluster: Any, folder: Path, limits: Limits) -> None:
     from pumice.records.observed import Follower, unread, wait_synced
     from pumice.records.recorder import Recorder
 
+    print_failures()
     stop = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
@@ -94,7 +84,7 @@ def _record(cluster: Any, folder: Path, limits: Limits) -> None:
         )
         follower.step()
         recorder.start()
-        echo(f"recording {counted(recorder.count, 'object')} in {folder}; Ctrl-C stops it")
+        echo(f"recording {counted(recorder.count, 'object')} in {recorder.folder}; Ctrl-C stops it")
         while not stop.wait(_STEP_S):
             follower.step()
     finally:

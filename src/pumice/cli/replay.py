@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from pumice.api.wording import counted, value_of
-from pumice.cli.options import FILE, output_option
+from pumice.cli.options import FILE, RECORD, output_option
 from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo, print_heading
 
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument(
-    "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
-)
+@click.argument("folder", metavar="DIR", type=RECORD)
 @click.option("--from", "since", metavar="TIME", help="From when on: 03:10, -2h, RFC 3339.")
 @click.option("--to", "until", metavar="TIME", help="Until when.")
 @click.option("--conf", metavar="FILE", type=FILE, help="Try this configuration on its jobs.")
@@ -125,10 +124,8 @@ def print_comparison(found: Comparison) -> None:
             print_heading(title)
             print_rows(("name", "jobs", "old wait", "new wait", "change", "95 %"),
                        [_group_row(each) for each in groups])  # fmt: skip
-    for title, jobs in (("most earlier", found.winners), ("most later", found.losers)):
-        if jobs:
-            named = ", ".join(f"{job} {seconds:+.0f} s" for job, seconds in jobs.items())
-            echo(f"{title}: {named}")
+    for line in found.named():
+        echo(line)
 
 
 def _print_fidelity(found: Reproduced) -> None:
@@ -163,6 +160,8 @@ def _group_row(each: GroupChange) -> tuple[str, ...]:
 
 def figure_text(name: str, value: float) -> str:
     """Write a figure of a simulation."""
+    if isinf(value):
+        return "some never start"
     if name.startswith("utilisation"):
         return f"{100 * value:.1f} %"
     return f"{value:.6g}{' s' if name.startswith(('wait', 'makespan')) else ''}"

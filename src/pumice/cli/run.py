@@ -85,12 +85,12 @@ def _warn(scenario: Scenario, plugins: PluginSources) -> None:
 
 
 def _note_refused(refused: Mapping[str, str]) -> None:
-    """Print which pods resource quotas keep from being made, and in whose words."""
+    """Print which pods an API server would refuse, and in whose words."""
     for pod, words in list(refused.items())[:_NAMED]:
         echo(f"note: pod {pod} is not there: {words}", err=True)
     if len(refused) > _NAMED:
         more = counted(len(refused) - _NAMED, "more pod")
-        echo(f"note: resource quotas refuse {more}", err=True)
+        echo(f"note: an API server would refuse {more}", err=True)
 
 
 def _write(file: Path, expect: dict[str, object]) -> None:

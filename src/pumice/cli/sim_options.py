@@ -10,7 +10,7 @@ import click
 
 from pumice.api.output_files import check_writable, make_folder
 from pumice.api.times import epoch
-from pumice.cli.interrupts import INTERRUPTED
+from pumice.cli.interrupts import INTERRUPTED, heed_interrupt
 from pumice.cli.options import FILE, OUTPUT_FORMS, together
 from pumice.cli.terminal import echo
 from pumice.errors import InputError, Words
@@ -169,6 +169,7 @@ def stoppable(what: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
+        heed_interrupt()
         echo(err=True)
         echo(f"stopped: {what}", err=True)
         raise SystemExit(INTERRUPTED) from None

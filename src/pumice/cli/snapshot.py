@@ -10,14 +10,20 @@ import click
 from pumice.api.output_files import write_file
 from pumice.api.wording import counted, span
 from pumice.cli.inputs import read_world
-from pumice.cli.options import ClusterInput, cluster_options, conf_option, now_option, output_option
+from pumice.cli.options import (
+    SOURCE,
+    ClusterInput,
+    cluster_options,
+    conf_option,
+    now_option,
+    output_option,
+)
 from pumice.cli.printing import print_data, print_rows
 from pumice.cli.terminal import echo, print_heading, print_text
 
 if TYPE_CHECKING:
     from pumice.diagnosis.snapshots import Difference, Summary
 
-_SOURCE = click.Path(exists=True, path_type=Path)
 _CONF = conf_option()
 _NOW = now_option("cluster")
 
@@ -37,7 +43,7 @@ def snapshot() -> None:
 
 
 @snapshot.command("save")
-@click.argument("sources", metavar="[FROM]...", nargs=-1, type=_SOURCE)
+@click.argument("sources", metavar="[FROM]...", nargs=-1, type=SOURCE)
 @click.option(
     "-o",
     "--output",
@@ -77,7 +83,7 @@ def save(
 
 
 @snapshot.command("show")
-@click.argument("sources", metavar="[FILE]...", nargs=-1, type=_SOURCE)
+@click.argument("sources", metavar="[FILE]...", nargs=-1, type=SOURCE)
 @_CONF
 @_NOW
 @cluster_options
@@ -105,8 +111,15 @@ def show(
 
 
 @snapshot.command("diff")
-@click.argument("left", metavar="OLD", type=_SOURCE)
-@click.argument("right", metavar="[NEW]", type=_SOURCE, required=False)
+@click.argument("left", metavar="OLD", type=SOURCE)
+@click.argument("right", metavar="[NEW]", type=SOURCE, required=False)
+@click.option(
+    "--at",
+    "moments",
+    metavar="TIME",
+    multiple=True,
+    help="The moment of a record: that of OLD, then that of NEW, or a second one of OLD.",
+)
 @_CONF
 @cluster_options
 @output_option
@@ -116,20 +129,26 @@ def diff(
     *,
     left: Path,
     right: Path | None,
+    moments: tuple[str, ...],
     conf: Path | None,
     kubeconfig: str,
     master: str,
     output: str,
 ) -> None:
-    """Compare two snapshots.
+    """Compare two snapshots, or two moments of a record.
 
-    Compares objects, and what the next cycle decides on them.
-    Without NEW the running cluster is compared.  Exits with 1 if they differ.
+    Compares objects, and what the next cycle decides on them.  Without NEW and a second --at the
+    running cluster is compared.  Exits with 1 if they differ.
     """
     from pumice.diagnosis.snapshots import diff_worlds
 
-    new = read_world(ClusterInput((right,) if right else (), conf, None, kubeconfig, master))
-    found = diff_worlds(read_world(ClusterInput((left,), conf)), new)
+    if len(moments) > 2:
+        raise click.UsageError("--at is given at most twice: for OLD, and for NEW")
+    first = moments[0] if moments else None
+    second = moments[1] if len(moments) == 2 else None
+    other = right or (left if second else None)
+    new = read_world(ClusterInput((other,) if other else (), conf, second, kubeconfig, master))
+    found = diff_worlds(read_world(ClusterInput((left,), conf, first)), new)
     if output == "table":
         _print_difference(found)
     else:

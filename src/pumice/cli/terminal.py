@@ -12,13 +12,14 @@ from typing import Any
 import click
 
 from pumice.api.shown_text import shown, shown_lines
+from pumice.errors import bounded
 
 _CLEAR_LINE = "\r\033[2K"
 
 
 def echo(line: str = "", *, err: bool = False, **style: Any) -> None:
-    """Print one line, in a style of click if one is named."""
-    text = shown(line)
+    """Print one line, in a style of click if one is named; a message is cut if it is very long."""
+    text = shown(bounded(line) if err else line)
     click.echo(click.style(text, **style) if style else text, err=err)  # noqa: TID251
 
 

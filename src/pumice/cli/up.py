@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import socket
 import sys
@@ -17,10 +16,10 @@ import click
 from pumice.api.kinds import Manifest
 from pumice.api.output_files import make_folder, write_file
 from pumice.api.quantity import parse_quantity
-from pumice.api.shown_text import shown
 from pumice.api.text_files import read_text
 from pumice.api.wording import value_of
 from pumice.cli.connect import endpoint_file
+from pumice.cli.failures import print_failures
 from pumice.cli.inputs import warn_of_conf
 from pumice.cli.terminal import echo, echo_over
 from pumice.errors import InputError, Words
@@ -274,31 +273,13 @@ def _serve(cluster: ServedCluster, file: Path, page: str, *, new_conf: bool) -> 
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
     try:
-        _print_failures()
+        print_failures()
         cluster.start(new_conf=new_conf)
         _print_how(cluster.url, file, page)
         _wait(cluster, stop)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-class _OneLine(logging.Formatter):
-    """Writes a failure without its traceback."""
-
-    def formatException(self, _: Any) -> str:  # noqa: N802  # the name of the base class
-        return ""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return shown(f"error: {super().format(record)}".rstrip())
-
-
-def _print_failures() -> None:
-    """Print failures while the cluster runs, such as of a plugin."""
-    handler = logging.StreamHandler()
-    handler.setLevel(logging.ERROR)
-    handler.setFormatter(_OneLine())
-    logging.getLogger("pumice").addHandler(handler)
 
 
 def _print_how(url: str, file: Path, page: str) -> None:

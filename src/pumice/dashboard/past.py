@@ -88,9 +88,10 @@ def _recorded(number: int, at: float, cycle: CycleEntry, moment: Moment) -> Cycl
             binds=dict(cycle.binds),
             evictions=[*cycle.evictions],
             evicted_by=dict(cycle.evictions),
+            beneficiaries=dict(cycle.beneficiaries),
             pipelined=dict(cycle.pipelined),
         ),
-        jobs=dict(_titles((*cycle.binds, *cycle.evictions), moment)),
+        jobs=dict(_titles((*cycle.binds, *cycle.evictions, *cycle.beneficiaries.values()), moment)),
         dropped=cycle.dropped,
         failed=[f"{what} {key}: {error}" for what, key, _, error in cycle.results if error],
     )

@@ -22,11 +22,10 @@ from pumice.api.pod_resources import Amounts
 from pumice.api.wording import first_of
 from pumice.cluster.base import ReadableCluster
 from pumice.cluster.embedded.quotas import usage_of
-from pumice.controllers.expected import is_expected
+from pumice.controllers.expected import is_expected, missing_class
 from pumice.controllers.jobflow import BY_TEMPLATE
 from pumice.controllers.quota_headroom import Elsewhere, QuotaHeadroom, Refusals, counted_elsewhere
 from pumice.controllers.view import ManifestView
-from pumice.diagnosis.fixtures import SharedFixtures
 from pumice.errors import ClusterError, InputError
 from pumice.framework.plugin import Plugin
 from pumice.framework.session_state import StandingWarnings
@@ -280,8 +279,6 @@ class ClusterState:
     """Returns what pods use of quotas; shared as ``_typed`` is."""
     writes: int = field(default=0, compare=False)
     """How many writes to embedded clusters led from the first world to this one."""
-    restored: SharedFixtures = field(default_factory=SharedFixtures, repr=False, compare=False)
-    """The objects in an embedded cluster; shared as ``_typed`` is."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -392,12 +389,20 @@ class ClusterState:
 
     @property
     def admitted_objects(self) -> Sequence[Manifest]:
-        """All objects but the pods that quotas would refuse, or that an API server refused."""
-        if not self.refusals and not self.creation_errors:
-            return self.objects
+        """All objects but the pods that an API server refused, or would refuse."""
         pods = (each.pod for refused in self.refusals.values() for each in refused.pods)
         refused = {*map(id, pods), *map(id, self._not_created())}
-        return [one for one in self.objects if id(one) not in refused]
+        there = self.creatable_objects
+        return [one for one in there if id(one) not in refused] if refused else there
+
+    @cached_property
+    def creatable_objects(self) -> Sequence[Manifest]:
+        """All objects but the pods whose priority class does not exist."""
+        known = self.of_kind("PriorityClass")
+        unclassed = {id(pod) for pod in self.pods if missing_class(pod, known)}
+        if not unclassed:
+            return self.objects
+        return [one for one in self.objects if id(one) not in unclassed]
 
     def _not_created(self) -> Iterator[Manifest]:
         """Yield the pods still to be made of Volcano jobs whose pods an API server refused."""

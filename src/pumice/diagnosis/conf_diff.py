@@ -15,7 +15,8 @@ from pumice.diagnosis.runner import Replay
 from pumice.diagnosis.settings import use_conf
 from pumice.diagnosis.signoff_tables import Row, Table, tables_of
 from pumice.diagnosis.whatif import Answer, Question, what_if
-from pumice.framework.conf_check import check_conf
+from pumice.errors import ConfError
+from pumice.framework.conf_check import check_conf, errors_of
 from pumice.framework.plugin import HOOKS, Plugin
 from pumice.framework.registry import deciding_order
 
@@ -79,10 +80,13 @@ def diff_confs(
     """Compare the configuration of a cluster with another one.
 
     Raises:
-        ConfError: The other one cannot be used.
+        ConfError: One of them cannot be used.
     """
     before, after = old.scheduler_conf, parse_conf(new_text, source=new_source)
     new = replace(old, conf=new_text, conf_source=new_source)
+    for source, conf in ((old.conf_source, before), (new_source, after)):
+        if errors := errors_of(check_conf(conf, plugins, ACTIONS)):
+            raise ConfError(errors, file=source)
     has_cluster = bool(old.objects)
     asked = Question(
         changes=[use_conf(new_text, new_source)], signs_off=True, **vars(terms or Terms())

@@ -34,7 +34,7 @@ def check_in_cluster(
     """List what a configuration without errors probably does not mean in a cluster, by line."""
     view = _View(conf, plugins, world)
     of_plugins = (_actions, _victims, _priorities, _reclaim, _predicates, _weights)
-    of_queues = (_tree, _shares, _guarantees)
+    of_queues = (_tree, _deserved, _shares, _guarantees)
     found = (problem for part in (*of_plugins, *of_queues) for problem in part(view))
     return sorted(found, key=lambda problem: (not problem.line, problem.line))
 
@@ -334,6 +334,15 @@ def _tree(view: _View) -> Iterator[Problem]:
             found = shown.text if isinstance(shown, Shown) else str(shown)
             says = f"the queues below may get less than they state: {found}, not {finding.wanted}"
             yield view.odd(says, hint, f"queue/{name}.{path}")
+
+
+def _deserved(view: _View) -> Iterator[Problem]:
+    """Find amounts that only capacity reads, beside proportion."""
+    stating = sorted(name for name, spec in view.queues.items() if spec.get("deserved"))
+    proportion = view.named("proportion")
+    if stating and proportion and not view.named("capacity"):
+        says = f"deserved of {first_of(stating, _SHOWN)} does not count: proportion reads weights"
+        yield view.odd(says, "write - name: capacity in its place", proportion[0])
 
 
 def _shares(view: _View) -> Iterator[Problem]:

@@ -268,27 +268,20 @@ class ControlPlane:
         *,
         seed: int | None = None,
     ) -> None:
-        """Make one with these objects.
-
-        Objects are shared with other planes of the world, unless a seed gives new objects uids of
-        their own.
-        """
+        """Make one with these objects; with a seed it may be asked for the world it becomes."""
         self._world = world
         self.clock = VirtualClock(world.now)
         self._objects = objects
         linkable = (objects.stored[place] for place in objects.linkable)
         self._uids = UnseenJobs(one for one in linkable if one["kind"] == "Job")
-        if seed is None:
-            self.cluster = world.restored.cluster(self._linked(), self.clock)
-        else:
-            self.cluster = EmbeddedCluster(self.clock, seed=seed, record_events=False)
-            self.cluster.restore(self._linked())
+        self.cluster = EmbeddedCluster(self.clock, seed=seed or 0, record_events=False)
+        self.cluster.restore(self._linked())
         self.limit_pods(None)
         self._touched: dict[Name, Manifest | None] = {}
         if seed is not None:  # else nobody asks for the world that it becomes
             self.cluster.listeners.append(self._on_event)
         self.controllers = ControllerLoop(
-            self.cluster, controllers, self.clock, tables=self.cluster.tables
+            self.cluster, controllers, self.clock, versions=self.cluster.tables.latest
         )
         self.upkeep = StatusUpkeep(self.cluster, world.counted_elsewhere)
         self.replacements = Replacements(self.cluster)

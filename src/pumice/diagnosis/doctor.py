@@ -521,7 +521,8 @@ def nodes(cluster: Cluster) -> Iterator[Checked]:
         return
     ready = [each for each in found if _is_ready(each)]
     closed = [each for each in ready if each.get("spec", {}).get("unschedulable")]
-    text = f"{len(ready)} of {counted(len(found), 'node')} ready, {len(closed)} of them cordoned"
+    some = "" if len(ready) == len(found) else f"{len(ready):,} of "
+    text = f"{some}{counted(len(found), 'node')} ready, {len(closed) or 'none'} cordoned"
     if len(ready) == len(closed):
         yield wrong("nodes", text, "kubectl get nodes; kubectl uncordon NODE")
     else:

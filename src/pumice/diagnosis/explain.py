@@ -27,7 +27,7 @@ from pumice.diagnosis.manifest_causes import (
     is_barring,
     missing_input,
 )
-from pumice.diagnosis.missing_pods import quota_notes, refused_count
+from pumice.diagnosis.missing_pods import quota_notes, refused_pods
 from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.runner import Replay, is_open, look, unknown_votes
 from pumice.examine.causes import Examiner
@@ -94,7 +94,7 @@ class Explanation:
     expected: int = 0
     """How many of them do not exist yet: a controller makes them once the job is admitted."""
     refused: int = 0
-    """How many further pods it is to get that resource quotas refuse."""
+    """How many further pods it is to get that an API server refuses."""
     causes: list[Finding] = field(default_factory=list)
     not_evicted: list[SparedPods] = field(default_factory=list)
     funnel: list[FunnelRow] = field(default_factory=list)
@@ -211,7 +211,7 @@ def _examined(
     """Return what one cycle shows about a job."""
     outcome = with_stated(world, examiner.outcome)
     state = state_of(world, outcome)
-    waits, refused = state == "waits", refused_count(world, job)
+    waits, refused = state == "waits", refused_pods(world, job)
     causes = _causes(world, examiner, plays=plays) if waits else []
     examination = examiner.examination
     funnel = examination.funnel if examination is not None else None
@@ -219,13 +219,13 @@ def _examined(
         job=job,
         name=world.title(job),
         state=state,
-        text=causes[0].text if causes else _settled(world, outcome, state, refused),
+        text=causes[0].text if causes else _settled(world, outcome, state, len(refused)),
         queue=outcome.queue,
         phase=outcome.phase,
         min_member=outcome.min_member,
         pods=outcome.counts or _remaining(world, job),
-        expected=sum(map(is_expected, world.pods_by_group.get(job, ()))) - refused,
-        refused=refused,
+        expected=_expected(world, job, refused),
+        refused=len(refused),
         causes=causes,
         not_evicted=examiner.spared if waits and not _lacks_pods(causes) else [],
         funnel=funnel_rows(funnel) if funnel is not None and waits else [],
@@ -236,6 +236,13 @@ def _examined(
         cycle=outcome.cycle,
         notes=_notes(world, job),
     )
+
+
+def _expected(world: ClusterState, job: str, refused: list[Manifest]) -> int:
+    """Count the pods that are still to be made, and can be."""
+    never = set(map(id, refused))
+    pods = world.pods_by_group.get(job, ())
+    return sum(is_expected(pod) and id(pod) not in never for pod in pods)
 
 
 def _notes(world: ClusterState, job: str) -> list[str]:
@@ -265,8 +272,9 @@ def _may_be_helped(outcome: JobOutcome, decisive: Finding) -> bool:
     They are not for a job that only waits for leaving pods, nor for pods that an API server
     refuses: what these lack is in its message.
     """
-    promised = outcome.makes_room and decisive.code is Cause.WAITING_FOR_EVICTED
-    return not promised and REFUSAL not in decisive.numbers
+    if outcome.makes_room and decisive.code is Cause.WAITING_FOR_EVICTED:
+        return {*decisive.numbers["pods"]} <= {*decisive.numbers.get("overdue", ())}
+    return REFUSAL not in decisive.numbers
 
 
 def _causes(world: ClusterState, examiner: EvictionExaminer, *, plays: bool) -> list[Finding]:
@@ -367,7 +375,8 @@ def _settled(world: ClusterState, outcome: JobOutcome, state: str, refused: int)
     if state == "starts" and is_open(world):
         n = len(outcome.binds)
         found = f"{counted(n, 'pod')} {verb(n, 'finds', 'find')} a node"
-        return f"it is open whether it starts: {found}, but the extender was not asked"
+        what = " about jobs and queues" if world.asks_extender else ""
+        return f"it is open whether it starts: {found}, but the extender was not asked{what}"
     if state == "starts":
         n, nodes = len(outcome.binds), len(set(outcome.binds.values()))
         when = "now" if outcome.cycle == 1 else f"in cycle {outcome.cycle}"
@@ -385,7 +394,7 @@ def _settled(world: ClusterState, outcome: JobOutcome, state: str, refused: int)
 
 
 def _refused_too(refused: int) -> str:
-    return f"; resource quotas refuse {refused} more" if refused else ""
+    return f"; the API server refuses {refused} more" if refused else ""
 
 
 def _remaining(world: ClusterState, job: str) -> Counter[str]:

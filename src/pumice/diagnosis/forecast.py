@@ -6,7 +6,7 @@ without any never ends.
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 from operator import itemgetter
@@ -356,7 +356,7 @@ class Course:
                 if endless
                 else ""
             )
-            return Forecast(state="never", text=f"{never}{hint}")
+            return Forecast(state="never", text=f"{never} unless something changes{hint}")
         if self.cycles >= FORECAST_CYCLES:
             played = span(timeline.now - timeline.start)
             text = f"unknown: too much happens to look further than {played}"
@@ -484,7 +484,7 @@ def broken_promises(
             break
     else:
         return {}
-    later = _Later([timeline.group(each.outcome.job) for each in waiting.values()])
+    later = _Later(world.now, [timeline.group(each.outcome.job) for each in waiting.values()])
     if waiting:
         timeline.look(later)
     return {
@@ -497,6 +497,7 @@ def broken_promises(
 class _Later(Observer):
     """Examines jobs in the cluster that is at rest."""
 
+    asked_at: float
     keys: list[str]
 
     def __post_init__(self) -> None:
@@ -509,6 +510,8 @@ class _Later(Observer):
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         for each in self._examiners:
             each.decided(ssn, decisions)
+            late = {pod: s - (ssn.now - self.asked_at) for pod, s in each.outcome.overdue.items()}
+            each.outcome = replace(each.outcome, overdue=late)
 
     def causes(self) -> Iterator[list[Finding]]:
         """Yield the causes of each job."""

@@ -141,7 +141,7 @@ def spans_of(
 ) -> list[Span]:
     """Return the states of all jobs between two times, by job and time."""
     lives, at = _Lives(), 0.0
-    for step in history.steps(since, until):
+    for step in history.steps(since, until, only=b"PodGroup"):
         if step.is_first and at:
             lives.stop(at)
         at = max(at, step.entry.at)

@@ -15,12 +15,13 @@ from pumice.api.kinds import (
 )
 from pumice.api.wording import counted, first_of, nearest, part_of_its, verb
 from pumice.controllers.base import phase_of
-from pumice.controllers.expected import NOT_BEGUN, is_expected
+from pumice.controllers.expected import NOT_BEGUN, is_expected, missing_class
 from pumice.controllers.job.objects import expand, may_start
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.control_plane import owner_of
 from pumice.diagnosis.missing_pods import (
     creation_error,
+    gang_needs,
     quota_findings,
     refused_count,
     refusing_quota,
@@ -77,7 +78,7 @@ def _refused_pods(world: ClusterState, group: str) -> Iterator[Finding]:
     error = creation_error(world, group)
     pods = [pod for pod in world.pods_by_group.get(group, ()) if not is_expected(pod)]
     made = sum(not _is_over(pod) for pod in pods)
-    least = int((world.groups.get(group, {}).get("spec") or {}).get("minMember") or 1)
+    least = _least(world, group)
     quota = refusing_quota(error)
     if not error or made >= least or (quota and refused_count(world, group)):
         return
@@ -94,40 +95,54 @@ def _refused_pods(world: ClusterState, group: str) -> Iterator[Finding]:
 
 
 def _strays(world: ClusterState, group: str) -> Iterator[Finding]:
-    """Yield pods that name a pod group which does not exist, if this one has none."""
+    """Yield pods that name a pod group which does not exist, if this one has too few."""
     pods = strays(world, group)
     if not pods:
         return
     names = [str(pod["metadata"]["name"]) for pod in pods]
     missing = group_of(pods[0]).rpartition("/")[2]
+    there, least = len(world.pods_by_group.get(group, ())), _least(world, group)
+    has = f"it has {counted(there, 'pod')} and needs {least} to start"
     text = (
-        f"its pod group has no pods; {counted(len(pods), 'pod')} ({first_of(names, 3)}) "
-        f"{verb(len(pods), 'names', 'name')} pod group {missing}, which does not exist"
+        f"{has if there else 'its pod group has no pods'}; {counted(len(pods), 'pod')} "
+        f"({first_of(names, 3)}) {verb(len(pods), 'names', 'name')} pod group {missing}, "
+        "which does not exist"
     )
     about = ObjectRef.of_key("PodGroup", group)
-    numbers = {"pods": 0, "strays": [key_of(pod) for pod in pods], "group": missing}
-    yield Finding(Cause.NO_PODS, text, about, numbers)
+    numbers = {"pods": there, "strays": [key_of(pod) for pod in pods], "group": missing}
+    code = Cause.TOO_FEW_PODS if there else Cause.NO_PODS
+    yield Finding(code, text, about, numbers | ({"minMember": least} if there else {}))
 
 
 def strays(world: ClusterState, group: str) -> list[Manifest]:
-    """List the pods that name a missing pod group and probably mean one that has no pods."""
+    """List the pods that name a missing pod group and probably mean one that lacks pods."""
     space, _, name = group.partition("/")
-    if group not in world.groups or world.pods_by_group.get(group) or world.job_of(group):
+    if not _lacks_members(world, group) or world.job_of(group):
         return []
     missing = {
         key.rpartition("/")[2]: pods
         for key, pods in world.pods_by_group.items()
         if key.partition("/")[0] == space and key not in world.groups
     }
-    empty = [
+    short = [
         key.rpartition("/")[2]
         for key in world.groups
-        if key.partition("/")[0] == space and not world.pods_by_group.get(key)
+        if key.partition("/")[0] == space and _lacks_members(world, key)
     ]
-    meant = [each for each in missing if nearest(each, empty) == name]
-    if not meant and len(missing) == len(empty) == 1:
+    meant = [each for each in missing if nearest(each, short) == name]
+    if not meant and len(missing) == len(short) == 1:
         meant = list(missing)
     return list(missing[meant[0]]) if meant else []
+
+
+def _lacks_members(world: ClusterState, group: str) -> bool:
+    """Return whether a pod group exists and has fewer pods than it needs."""
+    there = len(world.pods_by_group.get(group, ()))
+    return group in world.groups and there < max(_least(world, group), 1)
+
+
+def _least(world: ClusterState, group: str) -> int:
+    return int((world.groups.get(group, {}).get("spec") or {}).get("minMember") or 1)
 
 
 def _invalid(world: ClusterState, job: Manifest | None) -> Iterator[Finding]:
@@ -170,7 +185,7 @@ def _other_scheduler(world: ClusterState, group: str) -> Iterator[Finding]:
     """Yield pods that another scheduler is to place, if the gang needs them."""
     pods = [pod for pod in world.pods_by_group.get(group, ()) if not _is_over(pod)]
     foreign = [pod for pod in pods if not _is_ours(pod)]
-    least = int((world.groups.get(group, {}).get("spec") or {}).get("minMember") or 1)
+    least = _least(world, group)
     if not foreign or len(pods) - len(foreign) >= least:
         return
     names = sorted(
@@ -196,31 +211,15 @@ def _is_over(pod: Manifest) -> bool:
 
 
 def _no_priority_class(world: ClusterState, group: str) -> Iterator[Finding]:
-    """Yield a class that does not exist, as long as pods have still to be created.
-
-    A cluster gives pods of a class its priority: those without were not created yet.
-    """
-    pods = world.pods_by_group.get(group, ())
-    unmade = [pod for pod in pods if is_expected(pod) or not _is_admitted(pod)]
-    if pods and not unmade:
-        return
-    spec = world.groups.get(group, {}).get("spec") or {}
-    own = () if any(not is_expected(pod) for pod in pods) else (spec.get("priorityClassName"),)
-    names = [*own, *(pod["spec"].get("priorityClassName") for pod in unmade)]
-    known = world.of_kind("PriorityClass")
-    for name in dict.fromkeys(str(each) for each in names if each):
-        if name not in known and name not in SYSTEM_PRIORITIES:
-            near = nearest(name, known)
-            hint = f"; did you mean {near}?" if near else ""
-            text = f"priority class {name} does not exist, so its pods cannot be made{hint}"
-            yield Finding(Cause.PRIORITY_CLASS_MISSING, text, ObjectRef("PriorityClass", name))
-
-
-def _is_admitted(pod: Manifest) -> bool:
-    """Return whether a cluster has stored a pod, as far as its priority shows."""
-    spec = pod.get("spec") or {}
-    named = spec.get("priorityClassName")
-    return not named or spec.get("priority") is not None or bool(spec.get("nodeName"))
+    """Yield the classes that do not exist, of pods that the gang needs and cannot get."""
+    pods, known = world.pods_by_group.get(group, []), world.of_kind("PriorityClass")
+    needed = gang_needs(world, group, [pod for pod in pods if missing_class(pod, known)])
+    asking = needed if pods else [world.groups.get(group, {})]
+    for name in filter(None, dict.fromkeys(missing_class(one, known) for one in asking)):
+        near = nearest(name, known)
+        hint = f"; did you mean {near}?" if near else ""
+        text = f"priority class {name} does not exist, so its pods cannot be made{hint}"
+        yield Finding(Cause.PRIORITY_CLASS_MISSING, text, ObjectRef("PriorityClass", name))
 
 
 def _depends_on(world: ClusterState, group: str, job: Manifest | None) -> Iterator[Finding]:
@@ -231,7 +230,7 @@ def _depends_on(world: ClusterState, group: str, job: Manifest | None) -> Iterat
     state = expand(job, world.view).state
     waiting = [task for task in state.tasks if not may_start(state, task)]
     there = sum(not _is_over(pod) for pod in world.pods_by_group.get(group, ()))
-    least = int((world.groups.get(group, {}).get("spec") or {}).get("minMember") or 1)
+    least = _least(world, group)
     if not waiting or there >= least:
         return
     waits_for: dict[str, Any] = {
@@ -241,7 +240,7 @@ def _depends_on(world: ClusterState, group: str, job: Manifest | None) -> Iterat
     words = "; ".join(f"{task} waits for {first_of(names, 3)}" for task, names in waits_for.items())
     yield Finding(
         Cause.DEPENDS_ON,
-        f"pods of {counted(len(waits_for), 'task')} are not made yet: {words}",
+        f"pods of {counted(len(waits_for), 'task')} are not created yet: {words}",
         ObjectRef.of_key("Job", key_of(job)),
         {"tasks": waits_for, "pods": there, "needed": least},
     )

@@ -16,7 +16,7 @@ from pumice.api.pod_resources import is_native, is_pod_count
 from pumice.api.quantity import Amount
 from pumice.api.wording import counted, part_of_its
 from pumice.cluster.embedded.quotas import in_scope
-from pumice.controllers.expected import is_expected
+from pumice.controllers.expected import is_expected, missing_class
 from pumice.controllers.quota_headroom import QuotaLeft, RefusedPod
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.examine.findings import Finding, ObjectRef
@@ -105,28 +105,42 @@ def refused_count(world: ClusterState, group: str) -> int:
     return 0 if found is None else len(found.pods)
 
 
+def refused_pods(world: ClusterState, group: str) -> list[Manifest]:
+    """List the pods of a job (by its pod group) that quotas refuse, or whose class is missing."""
+    pods, classes = world.pods_by_group.get(group, ()), world.of_kind("PriorityClass")
+    found = world.refusals.get(group)
+    by_quotas = set() if found is None else {id(each.pod) for each in found.pods}
+    return [pod for pod in pods if id(pod) in by_quotas or missing_class(pod, classes)]
+
+
 def needed_pods(world: ClusterState, group: str) -> list[RefusedPod]:
-    """List the refused pods of a job without which its gang is too small to start."""
+    """List the pods that quotas refuse and without which the gang of a job is too small."""
     found = world.refusals.get(group)
     if found is None:
         return []
+    needed = set(map(id, gang_needs(world, group, [each.pod for each in found.pods])))
+    return [each for each in found.pods if id(each.pod) in needed]
+
+
+def gang_needs(world: ClusterState, group: str, refused: list[Manifest]) -> list[Manifest]:
+    """List the refused pods of a job without which its gang is too small to start."""
     spec = world.groups.get(group, {}).get("spec") or {}
-    refused = {id(each.pod) for each in found.pods}
+    unmade = set(map(id, refused))
     made = [
         pod
-        for pod in world.pods_by_group[group]
-        if id(pod) not in refused and (pod.get("status") or {}).get("phase") != "Failed"
+        for pod in world.pods_by_group.get(group, ())
+        if id(pod) not in unmade and (pod.get("status") or {}).get("phase") != "Failed"
     ]
     least = int(spec.get("minMember") or 1)
-    needed = _of_short_roles(found.pods, made, spec.get("minTaskMember") or {}, least)
+    needed = _of_short_roles(refused, made, spec.get("minTaskMember") or {}, least)
     taken = set(map(id, needed))
-    rest = [each for each in found.pods if id(each) not in taken]
+    rest = [pod for pod in refused if id(pod) not in taken]
     return needed + rest[: max(0, least - len(made) - len(needed))]
 
 
 def _of_short_roles(
-    refused: Iterable[RefusedPod], made: Iterable[Manifest], minima: Mapping[str, Any], least: int
-) -> list[RefusedPod]:
+    refused: Iterable[Manifest], made: Iterable[Manifest], minima: Mapping[str, Any], least: int
+) -> list[Manifest]:
     """List the refused pods of roles with too few pods; roles of too small a gang do not bind."""
     if sum(map(int, minima.values())) > least:
         return []
@@ -135,11 +149,11 @@ def _of_short_roles(
         role = _role(pod)
         lacking[role] = lacking.get(role, 0) - 1
     found = []
-    for each in refused:
-        role = _role(each.pod)
+    for pod in refused:
+        role = _role(pod)
         if lacking.get(role, 0) > 0:
             lacking[role] -= 1
-            found.append(each)
+            found.append(pod)
     return found
 
 

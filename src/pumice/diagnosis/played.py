@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import compress
-from operator import is_, is_not
+from typing import Any
 
 import msgspec
 
@@ -33,7 +32,6 @@ class KnownPods:
 
     def __init__(self, spaces: Mapping[str, Mapping[str, Manifest]]) -> None:
         self.spaces = spaces
-        self._compared: dict[int, tuple[KnownPods, list[Manifest]]] = {}
 
     def get(self, key: str) -> Manifest | None:
         """Return a pod by "namespace/name", None if there is none."""
@@ -48,22 +46,18 @@ class KnownPods:
         """Iterate over the pods."""
         return (pod for space in self.spaces.values() for pod in space.values())
 
-    def not_in(self, other: "KnownPods") -> list[Manifest]:
-        """Return the pods that are not the very same at another moment or on another side."""
-        known = self._compared.get(id(other))
-        if known is None:
-            found: list[Manifest] = []
-            for space, pods in self.spaces.items():
-                found += _unlike(pods, other.spaces.get(space, {}))
-            known = self._compared[id(other)] = other, found
-        return known[1]
+    def not_in(self, other: "KnownPods") -> Iterator[str]:
+        """Name the pods that are not there on another side, or have another node or phase."""
+        for space, pods in self.spaces.items():
+            others = other.spaces.get(space, {})
+            for name, pod in pods.items():
+                found = others.get(name)
+                if found is None or _state_of(found) != _state_of(pod):
+                    yield f"{space}/{name}"
 
 
-def _unlike(pods: Mapping[str, Manifest], others: Mapping[str, Manifest]) -> Iterable[Manifest]:
-    """Return the pods of a namespace that are not the very same among others."""
-    if len(pods) == len(others) and all(map(is_, pods, others)):
-        return compress(pods.values(), map(is_not, pods.values(), others.values()))
-    return [pod for name, pod in pods.items() if others.get(name) is not pod]
+def _state_of(pod: Manifest) -> tuple[Any, str]:
+    return pod["spec"].get("nodeName"), phase_of(pod)
 
 
 class Tally(msgspec.Struct):
@@ -92,20 +86,8 @@ class Tally(msgspec.Struct):
 class PodTallies:
     """Numbers of pods by their Volcano job, or else by their pod group."""
 
-    def __init__(self, pods: Iterable[Manifest] = ()) -> None:
-        self._numbers: dict[_Sort, int] = {}
-        self._count(pods, 1)
-
-    def changed(self, gone: Iterable[Manifest], new: Iterable[Manifest]) -> "PodTallies":
-        """Return tallies without some of the pods and with others."""
-        other = PodTallies()
-        other._numbers = self._numbers.copy()
-        other._count(gone, -1)
-        other._count(new, 1)
-        return other
-
-    def _count(self, pods: Iterable[Manifest], sign: int) -> None:
-        numbers = self._numbers
+    def __init__(self, pods: Iterable[Manifest]) -> None:
+        numbers: dict[_Sort, int] = {}
         for pod in pods:
             meta, status = pod["metadata"], pod.get("status")
             owner = owner_of(pod) if meta.get("ownerReferences") else ""
@@ -113,7 +95,8 @@ class PodTallies:
             group = (marks.get(GROUP_NAME) or "") if marks else ""
             phase = str(status.get("phase") or "") if status else ""
             sort = meta["namespace"], owner, group, phase, not pod["spec"].get("nodeName")
-            numbers[sort] = numbers.get(sort, 0) + sign
+            numbers[sort] = numbers.get(sort, 0) + 1
+        self._numbers = numbers
 
     def by_job(self, groups: Iterable[Manifest]) -> dict[str, Tally]:
         """Return tallies by the title of a job; one without pods has none."""
@@ -122,8 +105,7 @@ class PodTallies:
         for (space, owner, name, phase, is_free), number in self._numbers.items():
             key = f"{space}/{name}" if name else ""
             title = owner or titles.get(key, key)
-            if number:
-                found.setdefault(title, Tally()).add(number, phase, is_placed=not is_free)
+            found.setdefault(title, Tally()).add(number, phase, is_placed=not is_free)
         return found
 
 
@@ -155,8 +137,8 @@ def waiting_text(decisions: Decisions, job: str) -> str:
 class Played:
     """A world played until it settled."""
 
-    def __init__(self, world: ClusterState, terms: Terms, beside: "Played | None" = None) -> None:
-        """Play a world; most pods are the very same as in a world ``beside`` it."""
+    def __init__(self, world: ClusterState, terms: Terms) -> None:
+        """Play a world."""
         default_s, requeues = terms.default_runtime_s, terms.requeues
         timeline = Timeline(world, default_s=default_s, as_stated=True, requeues=requeues)
         self.first_pods = KnownPods(timeline.cluster.by_place("Pod"))
@@ -171,16 +153,14 @@ class Played:
         self.below_due = due.found
         """Queues that have less than is due to them once nothing changes any more."""
         self.pods = KnownPods(timeline.cluster.by_place("Pod"))
-        self._beside = beside
         bound = timeline.story.binds
         self._bound = {each.pod for each in bound}
         self._started = {each.job for each in bound}
         self.evicted = {each.pod: each.whose for each in timeline.story.evictions}
 
     def differing(self, other: "Played") -> list[str]:
-        """Name the pods that are not the very same on both sides, and those that are gone."""
-        mine, others = self.pods, other.pods
-        differ = {*map(key_of, mine.not_in(others)), *map(key_of, others.not_in(mine))}
+        """Name the pods that differ in node or phase between the sides, and those that are gone."""
+        differ = {*self.pods.not_in(other.pods), *other.pods.not_in(self.pods)}
         return [*differ.union(self.gone(), other.gone())]
 
     def knows(self, pod: str) -> bool:
@@ -189,8 +169,8 @@ class Played:
 
     def gone(self) -> list[str]:
         """Name the pods that were there at some time and are no longer."""
-        changed = map(key_of, self.first_pods.not_in(self.pods))
-        return [pod for pod in (*changed, *self._bound) if pod not in self.pods]
+        known = (*map(key_of, self.first_pods), *self._bound)
+        return [pod for pod in known if pod not in self.pods]
 
     def nodes(self, pods: Iterable[str]) -> dict[str, str]:
         """Running ones of these pods, to their nodes."""
@@ -280,15 +260,7 @@ class Played:
     @cached_property
     def _by_job(self) -> dict[str, Tally]:
         """Pods added up by job."""
-        return self.tallies.by_job(self.timeline.cluster.list(POD_GROUP)[0])
-
-    @cached_property
-    def tallies(self) -> PodTallies:
-        """Pods added up; those that are the very same in the world beside are not looked at."""
-        if self._beside is None:
-            return PodTallies(self.pods)
-        others = self._beside.pods
-        return self._beside.tallies.changed(others.not_in(self.pods), self.pods.not_in(others))
+        return PodTallies(self.pods).by_job(self.timeline.cluster.list(POD_GROUP)[0])
 
     @cached_property
     def had_pods(self) -> set[str]:

@@ -42,6 +42,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, title_of
 from pumice.diagnosis.control_plane import AT_ONCE, ControlPlane, NewClaims, no_keys, owner_of
+from pumice.diagnosis.fixtures import Fixtures
 from pumice.errors import InputError
 from pumice.examine.job_outcome import JobOutcome, Watcher
 from pumice.framework.plugin import Plugin
@@ -104,17 +105,22 @@ def question_memory(world: ClusterState) -> ProcessMemory:
     return ProcessMemory(warnings=world.warnings)
 
 
+_ON_JOBS: Final = ("queueOverusedVerb", "jobEnqueueableVerb", "jobReadyVerb")
+"""Votes of an extender that keep jobs waiting, and for which no question asks it."""
+
+
 def is_open(world: ClusterState) -> bool:
     """Return whether an extender may decide otherwise: it has votes, and was not asked for them."""
     plugins = [entry for tier in world.scheduler_conf.tiers for entry in tier.plugins]
+    unasked = _ON_JOBS if world.asks_extender else ("Verb",)
     votes = [
         key
         for entry in plugins
         if entry.name == SERVICE
         for key, value in entry.arguments.items()
-        if key.endswith("Verb") and value
+        if key.endswith(unasked) and value
     ]
-    return bool(votes) and not world.asks_extender and SERVICE not in world.plugins
+    return bool(votes) and SERVICE not in world.plugins
 
 
 def unknown_votes(world: ClusterState) -> list[str]:
@@ -242,13 +248,14 @@ class Timeline:
         Raises:
             InputError: a time that a pod runs cannot be read.
         """
-        objects = world.restored.arranged(world.objects).followed_by([*world.jobs.values()])
+        objects = Fixtures([*world.creatable_objects, *world.jobs.values()], started=True)
         check_run_times(objects.timed)
         self.start, self._world = world.now, world
         self._default_s, self._endless = default_s, endless
         if endless:
-            objects = objects.edited(self._unending)
-        self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
+            objects.edit(self._unending)
+        controllers = all_controllers(keys=no_keys, groups_bound=False)
+        self.plane = ControlPlane(world, objects, controllers)
         self.cluster = self.plane.cluster
         if world.of_kind(RESOURCE_QUOTA):
             self.plane.limit_pods(PodQuotas(self.cluster, demands=world.knows_defaults))
@@ -286,13 +293,12 @@ class Timeline:
 
     def _follow(self) -> Informer:
         """Make what shows the cluster to the scheduler."""
-        restored = self._world.restored
         nodes: Any = _NodesInOrder(self.cluster, self._world.of_kind("Node"))
         snapshot, stated = Snapshot(), self._world.of_kind(CONFIG_MAP)
         snapshot.kind(CONFIG_MAP).update(  # none of them is watched
             (key, self._world.typed_one(one)) for key, one in stated.items()
         )
-        return Informer(nodes, Ingest(snapshot, runs=restored.runs), reader=restored)
+        return Informer(nodes, Ingest(snapshot))
 
     @property
     def now(self) -> float:

@@ -148,7 +148,7 @@ def _pods_by_phase(world: ClusterState) -> dict[str, int]:
     made = Counter(_phase(pod) or "Pending" for pod in world.pods if not is_expected(pod))
     refused = sum(len(each.pods) for each in world.refusals.values())
     unmade = len(world.pods) - made.total() - refused
-    more = {"not made yet": unmade, "refused by quotas": refused}
+    more = {"not created yet": unmade, "refused by quotas": refused}
     return {**dict(sorted(made.items())), **{what: n for what, n in more.items() if n}}
 
 

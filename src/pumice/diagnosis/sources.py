@@ -395,6 +395,7 @@ def _part(
 def _take_record(pile: ObjectStore, folder: Path, when: float | None) -> None:
     """Take the cluster of a record at a time."""
     history = History(folder)
+    folder = history.folder
     moment = history.at(when)
     for objects in moment.by_kind().values():
         pack = Pack(objects, str(folder), [0] * len(objects))

@@ -81,7 +81,7 @@ def waiting_jobs(
     watch = _All([*world.groups, *bare])
     Replay(world).decide(watch)
     waiting = [each for each in watch.examiners if state_of(world, each.outcome) == "waits"]
-    keys = [each.outcome.job for each in waiting if each.outcome.job in world.groups]
+    keys = [each.outcome.job for each in waiting]
     starts: Mapping[str, Forecast] = {}
     if keys and foresee:
         starts = forecast_all(world, keys, default_s=default_s, deadline=deadline)

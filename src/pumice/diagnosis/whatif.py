@@ -11,6 +11,7 @@ from typing import Any
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
 from pumice.api.wording import counted, span
+from pumice.controllers.base import controller_of
 from pumice.diagnosis.changes import Add, Change, chain
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.forecast import Forecast
@@ -106,7 +107,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
     changed = chain(changes)(world) if changes else world
     job = _asked(changed, question)
     before = Played(world, question)
-    after = Played(changed, question, before) if changes else before
+    after = Played(changed, question) if changes else before
     jobs = after.states(before)
     answer = _job_answer(after, changed, job) if job else None
     storm = after.course.storm
@@ -135,9 +136,23 @@ def _submission(objects: Sequence[Manifest]) -> list[Change]:
     if not objects:
         return []
     order = ("PriorityClass", "ResourceClaimTemplate", "ResourceClaim", "Job", "PodGroup", "Pod")
-    ops = sorted(objects, key=lambda one: order.index(one["kind"]))
-    named = next(one for kind in order[3:] for one in ops if one["kind"] == kind)
+    ops = sorted(map(_kept, objects), key=lambda one: order.index(one["kind"]))
+    own = [one for one in objects if not _is_of_pod(one)]
+    named = next(one for kind in order[3:] for one in own if one["kind"] == kind)
     return [Change(f"submit {key_of(named)}", tuple(Add(object=one) for one in ops))]
+
+
+def _is_of_pod(one: Manifest) -> bool:
+    owner = controller_of(one)
+    return owner is not None and owner["kind"] == "Pod"
+
+
+def _kept(one: Manifest) -> Manifest:
+    """Return a new object without a pod that owns it: that pod gets another uid once created."""
+    if not _is_of_pod(one):
+        return one
+    meta = {key: value for key, value in one["metadata"].items() if key != "ownerReferences"}
+    return {**one, "metadata": meta}
 
 
 def _asked(changed: ClusterState, question: Question) -> str:

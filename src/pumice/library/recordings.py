@@ -5,9 +5,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from pumice.api.duration import parse_duration
-from pumice.api.quantity import value
-from pumice.api.wording import value_of
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
 from pumice.cluster.stored_conf import scheduler_configuration
@@ -42,10 +39,7 @@ def record(
     """
     check_kind("folder", folder, PATHS, "the folder of a record")
     check_kind("kubeconfig", kubeconfig, PATHS, "a file")
-    with value_of("size"):
-        most = value(size)
-    with value_of("age"):
-        limits = Limits(most, parse_duration(age))
+    limits = Limits.of(size, age)
     connection = load_connection(str(kubeconfig) or None, master)
     return Recording(Path(folder), KubeCluster(connection, kinds=RECORDED, by_server=True), limits)
 

@@ -188,9 +188,9 @@ class Result:
 
     def __repr__(self) -> str:
         found = self.summary
-        return (
-            f"<Result {self.measures.name}: {found['finished']} of {found['jobs']} jobs finished>"
-        )
+        left = [f"; {one['job']}: {one['reason']}" for one in found["unfinished"][:1]]
+        done = f"{found['finished']} of {found['jobs']} jobs finished"
+        return f"<Result {self.measures.name}: {done}{''.join(left)}>"
 
     def _repr_html_(self) -> str:
         return self._alone._repr_html_()

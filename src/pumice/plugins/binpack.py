@@ -7,7 +7,7 @@ import numpy as np
 from pumice.core.resources import CPU, MEMORY, STEP, Column, weighted_sum
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg, arg_pattern
-from pumice.framework.placement.terms import NodeTerm, packed_score
+from pumice.framework.placement.kernel import NodeTerm, packed_score
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession

@@ -15,6 +15,7 @@ from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Nodes, Task
 from pumice.framework.arguments import arg, arg_pattern
+from pumice.framework.placement.kernel import NodeTerm
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
@@ -45,7 +46,7 @@ class DomainBooks:
         found = self._large_enough.get(key)
         if found is None:
             wanted = need_of(need[:, None])
-            if purpose == "evict":
+            if purpose != "allocate":  # pods of the session's beginning may be gone then
                 found = fits(wanted, self._offered)
             else:
                 found = fits(wanted, self._idle) | fits(wanted, self._future_idle)
@@ -250,9 +251,13 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
 
     def vary_by(self, task: Task) -> Hashable:
         """Distinguish tasks whose nodes are compared from others."""
-        return self.may_rank(task) or None
+        return self._compares_for(task) or None
 
-    def may_rank(self, task: Task) -> bool:
+    def node_terms(self, task: Task) -> list[NodeTerm] | None:
+        """State for most tasks that nodes are not compared."""
+        return None if self._compares_for(task) else []
+
+    def _compares_for(self, task: Task) -> bool:
         """Return whether tasks near this one are placed, or domains are filled one by one."""
         if self.weight == 0:
             return False

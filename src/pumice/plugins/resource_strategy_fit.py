@@ -13,7 +13,7 @@ from pumice.core.resources import CPU, MEMORY, STEP, Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import Fault, WholePart, arg
-from pumice.framework.placement.terms import NodeTerm, strategy_score
+from pumice.framework.placement.kernel import NodeTerm, strategy_score
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession

@@ -160,6 +160,14 @@ class Tdm(Plugin, name="tdm"):
             times.append(ssn.memory[self.name] + math.ceil(self.evict_period))
         return min((each for each in times if each > ssn.now), default=None)
 
+    def closes_at(self) -> Column | None:
+        """Return when the open windows of nodes are over."""
+        today = self._ssn.now - self._ssn.now % _DAY
+        read = {zone: _read_window(hours) for zone, hours in self.windows.items()}
+        ends = {zone: today + min(found[1] + 1, _DAY) for zone, found in read.items() if found}
+        is_open = zip(self._zones, self._open.tolist(), strict=True)
+        return np.array([ends[zone] if now else math.inf for zone, now in is_open])
+
     def passed_over(self, memory: dict[str, Any], now: float) -> None:
         """Advance the time of the last run: runs happen whether or not there is a pod to evict."""
         turn = max(1, math.ceil(self.evict_period))

@@ -390,16 +390,17 @@ def _binds_in_hyper_nodes(wanted: Sequence[int], cycle: _Cycle) -> list[Differen
 
 
 def _bound_per_group(wanted: Mapping[str, Count], cycle: _Cycle) -> list[Difference]:
-    return _numbers("bound", wanted, counts(cycle.objects, cycle.got)["boundPerPodGroup"])
+    return _numbers("bound", wanted, counts(cycle.objects, cycle.got)["boundPerPodGroup"], cycle)
 
 
 def _pipelined_per_group(wanted: Mapping[str, Count], cycle: _Cycle) -> list[Difference]:
-    return _numbers("pipelined", wanted, counts(cycle.objects, cycle.got)["pipelinedPerPodGroup"])
+    got = counts(cycle.objects, cycle.got)["pipelinedPerPodGroup"]
+    return _numbers("pipelined", wanted, got, cycle)
 
 
 def _evicted_per_group(wanted: Mapping[str, Count], cycle: _Cycle) -> list[Difference]:
     got = _per_group(cycle.got.evictions, groups_by_pod(cycle.objects))
-    return _numbers("evicted", wanted, got)
+    return _numbers("evicted", wanted, got, cycle)
 
 
 def _phases(wanted: Mapping[str, str], cycle: _Cycle) -> list[Difference]:
@@ -434,18 +435,26 @@ def _matching(
     patterns: Sequence[str], cycle: _Cycle, wanted: str
 ) -> tuple[list[str], list[Difference]]:
     """List the pod groups of names with wildcards; a name that none has is a difference."""
-    names = {key_of(one): key_of(one) for one in cycle.objects if one["kind"] == "PodGroup"}
-    names = groups_by_job(cycle.objects) | names
+    names = _jobs(cycle)
     found: dict[str, None] = {}
     unknown = []
     for pattern in patterns:
         matches = [group for name, group in names.items() if fnmatchcase(name, pattern)]
         found |= dict.fromkeys(matches)
         if not matches:
-            near = nearest(pattern, names)
-            hint = f" (did you mean '{near}'?)" if near else ""
-            unknown.append(_about(pattern, f"there is no such job{hint}", wanted))
+            unknown.append(_about(pattern, _no_job(pattern, names), wanted))
     return [*found], unknown
+
+
+def _jobs(cycle: _Cycle) -> dict[str, str]:
+    """Return the pod group of each name of a job."""
+    names = {key_of(one): key_of(one) for one in cycle.objects if one["kind"] == "PodGroup"}
+    return groups_by_job(cycle.objects) | names
+
+
+def _no_job(name: str, known: Collection[str]) -> str:
+    near = nearest(name, known)
+    return "there is no such job" + (f" (did you mean '{near}'?)" if near else "")
 
 
 def _causes(wanted: Mapping[str, WantedCause], cycle: _Cycle) -> list[Difference]:
@@ -486,11 +495,18 @@ def _is_amount(got: Any, wanted: Any) -> bool:
         return False
 
 
-def _numbers(verb: str, wanted: Mapping[str, Count], got: Mapping[str, int]) -> list[Difference]:
+def _numbers(
+    verb: str, wanted: Mapping[str, Count], got: Mapping[str, int], cycle: _Cycle
+) -> list[Difference]:
+    differing = [
+        name for name in _union(wanted, got) if not _is(got.get(name, 0), wanted.get(name, 0))
+    ]
+    known = {*_jobs(cycle), *groups_by_pod(cycle.objects).values()} if differing else set()
     return [
         _about(name, f"{got.get(name, 0)} pods {verb}", str(wanted.get(name, 0)))
-        for name in _union(wanted, got)
-        if not _is(got.get(name, 0), wanted.get(name, 0))
+        if name in known
+        else _about(name, _no_job(name, known), f"{wanted.get(name, 0)} pods {verb}")
+        for name in differing
     ]
 
 

@@ -9,7 +9,7 @@ from pumice.api.annotations import EXPECTED
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.cycle_facts import CycleFacts
 from pumice.api.decisions import Decisions
-from pumice.api.kinds import KUBE_POD_GROUP, Manifest, kind_of
+from pumice.api.kinds import KUBE_POD_GROUP, Manifest, is_bare, kind_of
 from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.errors import ConfError, ManifestError
 from pumice.scenarios.objects import advance, is_job, key_of
@@ -45,7 +45,7 @@ class PlayedCycle:
     objects: list[Manifest]
     decisions: Decisions
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Pods that are not among the objects because a resource quota refuses them, to its words."""
+    """Pods that are not among the objects because an API server refuses them, to its words."""
     now: float = 0.0
     usage: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     facts: CycleFacts = field(default_factory=CycleFacts)
@@ -171,4 +171,5 @@ def _is_expected(one: Manifest) -> bool:
     """Return whether a controller has still to make an object, or a group that follows it."""
     if one["kind"] == "PodGroup":
         return kind_of(one) == KUBE_POD_GROUP
-    return one["kind"] == "Pod" and EXPECTED in (one["metadata"].get("annotations") or ())
+    marked = EXPECTED in (one["metadata"].get("annotations") or ())
+    return one["kind"] == "Pod" and (marked or is_bare(one))

@@ -1,13 +1,13 @@
 """What controllers make of the Volcano jobs of a scenario before its first cycle.
 
-Pods that are still to be made, and that a resource quota refuses, are not there.
+Pods that are still to be made, and that an API server would refuse, are not there.
 """
 
 from collections.abc import Iterator, Sequence
 
 from pumice.api.kinds import LIMIT_RANGE, RESOURCE_QUOTA, Manifest
 from pumice.cluster.embedded.quotas import usage_of
-from pumice.controllers.expected import with_expected
+from pumice.controllers.expected import is_expected, missing_class, with_expected
 from pumice.controllers.quota_headroom import QuotaHeadroom, RefusedPod, counted_elsewhere
 from pumice.scenarios.objects import group_of, is_job, key_of
 from pumice.scenarios.scenario import Scenario
@@ -27,9 +27,12 @@ def with_made_objects(scenario: Scenario) -> tuple[list[Manifest], dict[str, str
     ]
     rest = [one for one in scenario.objects if not is_job(one)]
     objects = with_expected(rest, jobs, scenario.now)
-    refused = {id(each.pod): each for each in _refused(objects, scenario)}
-    words = {key_of(each.pod): each.why[0].problem for each in refused.values()}
-    return [one for one in objects if id(one) not in refused], words
+    words = {key_of(each.pod): each.why[0].problem for each in _refused(objects, scenario)}
+    known = {one["metadata"]["name"] for one in objects if one["kind"] == "PriorityClass"}
+    for one in objects:
+        if one["kind"] == "Pod" and is_expected(one) and (name := missing_class(one, known)):
+            words[key_of(one)] = f"no PriorityClass with name {name} was found"
+    return [one for one in objects if one["kind"] != "Pod" or key_of(one) not in words], words
 
 
 def _refused(objects: Sequence[Manifest], scenario: Scenario) -> Iterator[RefusedPod]:

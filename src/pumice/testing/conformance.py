@@ -8,6 +8,7 @@ One line in the tests of a plugin author:
 
 import ast
 import inspect
+import json
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,21 +17,28 @@ from typing import Any
 import numpy as np
 
 from pumice.api.annotations import GROUP_NAME
+from pumice.api.conf import parse_conf
 from pumice.api.kinds import Manifest
+from pumice.api.objects import KubeObject, from_manifest, in_namespace
 from pumice.core.consistency import cells, changed, check
 from pumice.core.resources import Column, fits
 from pumice.core.views import Job, Queue, Task
 from pumice.errors import PluginError
 from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
-from pumice.framework.combining import EACH
 from pumice.framework.dispatch import Enabled, Method
 from pumice.framework.eviction.sums import EmptiedNodes
+from pumice.framework.hooks import EACH
+from pumice.framework.ordering import Ordering
 from pumice.framework.placement.ahead import has_plain_shape, placed_ahead
 from pumice.framework.placement.equal_jobs import ASKED_IN_VAIN
 from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.refusals import Refusal
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
+from pumice.sim.engine import Engine, simulated_scheduler
+from pumice.sim.shortcuts import Shortcuts
+from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
+from pumice.testing import builders
 from pumice.testing.hook_questions import (
     BY_NODES,
     BY_SHAPE,
@@ -47,6 +55,9 @@ FORESEEN: tuple[Method, ...] = (Plugin.allocatable, Plugin.overused, Plugin.job_
 """Hooks that are asked about sums as they would be."""
 _NOW = 1_767_229_200.0  # an hour after the first objects of a sample were made
 _N_TASKS, _N_MOVES = 8, 6
+_HOUR_S = 3600.0
+_SAME_S = 0.1
+"""By how much starts may differ: a cycle follows some moments later than an event."""
 
 
 def check_plugin(cls: type[Plugin], **arguments: Any) -> None:
@@ -57,9 +68,11 @@ def check_plugin(cls: type[Plugin], **arguments: Any) -> None:
     an unknown one is reported.  Node hooks: each row is answered by itself, so that one row, some
     rows and all rows in any order get the very same answers; tasks of one shape are alike; answers
     to a shape outlive every move; terms that are stated as data say what hooks answer; a
-    move changes only the rows it touches.  Orders: keys that can be compared, each row by itself.
+    move changes only the rows it touches.  Orders: keys that can be compared, each row by itself;
+    tasks of jobs that do not move stay in order.
     What is foreseeable: equal jobs are answered alike, nodes without one of their tasks, and queues
     and jobs with one more, can be asked about in advance.
+    ``simulator``: jobs start as if all took part in every cycle, and cycles never paused.
     Votes and masks: of the right type and length.  All: the same answer twice, tables unchanged,
     no trace of a discarded statement in tables or answers.
 
@@ -74,6 +87,8 @@ def check_plugin(cls: type[Plugin], **arguments: Any) -> None:
         for hierarchy in trees:
             with np.errstate(all="ignore"):
                 _Examination(cls(**arguments), seed, {"enableHierarchy": hierarchy}).run()
+    if cls.simulator is not None:
+        _check_simulations(cls, dump_arguments(cls(**arguments)))
 
 
 def _check_documentation(cls: type[Plugin]) -> None:
@@ -100,6 +115,47 @@ def _check_returns(cls: type[Plugin]) -> None:
             continue
         if isinstance(method, ast.FunctionDef) and not any(map(_gives, ast.walk(method))):
             raise PluginError(cls.name, hook.name, "never returns anything; is a return missing?")
+
+
+def _check_simulations(cls: type[Plugin], arguments: dict[str, Any]) -> None:
+    """Compare simulations that believe ``simulator``, and in which every job always counts."""
+    beside = [{"name": name} for name in ("gang", "predicates", "proportion") if name != cls.name]
+    tiers = [{"plugins": [{"name": cls.name, "arguments": arguments}, *beside]}]
+    conf = parse_conf(json.dumps({"actions": "enqueue, allocate, backfill", "tiers": tiers}))
+    starts: list[dict[str, float]] = []
+    for believes in (True, False):
+        scheduler = simulated_scheduler(conf, plugins={cls.name: cls})
+        declared = Shortcuts.of(conf.actions, scheduler.tiers())
+        shortcuts = declared if believes else declared.of_undeclared_plugins()
+        engine = Engine(*_busy_hour(), conf, scheduler=scheduler, shortcuts=shortcuts)
+        while engine.now < _HOUR_S and engine.step():
+            pass
+        starts.append({run.key: run.started for run in engine.runs})
+    for job, started in starts[0].items():
+        other = starts[1][job]
+        if not np.isclose(started, other, rtol=0.0, atol=_SAME_S, equal_nan=True):
+            text = (
+                f"{job} starts at {started:.1f} s, at {other:.1f} s if all take part in each cycle"
+            )
+            raise PluginError(cls.name, "", f"{text} (see simulator, changes_at)")
+
+
+def _busy_hour() -> tuple[Workload, list[KubeObject]]:
+    """Return jobs that arrive faster than they end, and a cluster of one node: without lots."""
+    rng, specs, at, jobs = np.random.default_rng(0), PodSpecs(), 0.0, []
+    for number in range(16):
+        at += float(rng.integers(0, 4))
+        size = int(rng.integers(1, 5))
+        request = {"cpu": str(rng.integers(1, 4)), "memory": "1Gi"}
+        task = TaskSpec(specs.spec(request), size, float(rng.integers(5, 40)))
+        queue = str(rng.choice(["red", "blue"]))
+        jobs.append(
+            JobSpec(f"job-{number}", at, (task,), int(rng.integers(1, size + 1)), queue=queue)
+        )
+    things = [builders.node("n", cpu=12, memory="64Gi")]
+    things += [builders.queue("red", weight=1), builders.queue("blue", weight=2)]
+    hour = Workload(name="hour", format="drawn", jobs=in_order(jobs))
+    return hour, [from_manifest(in_namespace(each)) for each in things]
 
 
 def _gives(node: ast.AST) -> bool:
@@ -286,10 +342,14 @@ class _Examination:
         placing = self.ssn.placing
         for row in self.asking if implements(self.ssn.hooks.plugins[0], "node_terms") else ():
             task = Task(self.snapshot, row)
+            text = "differs from what filter_nodes, score_nodes and rank_nodes answer"
+            if self.questions.has(Plugin.rank_nodes) and not placing.fit(task).rankers:
+                ranks = self.questions.node_column(Plugin.rank_nodes, row)
+                if (ranks != ranks[0]).any():
+                    raise PluginError(self.name, "node_terms", text)
             known, value = placing.class_of(task), placing.fit(task).value
             if known is None:
                 continue
-            text = "differs from what filter_nodes, score_nodes and rank_nodes answer"
             if not known.rankers:
                 state, chosen = placing.state, placing.choose(task, placing.fit(task))
                 placing.state = state
@@ -312,7 +372,12 @@ class _Examination:
         for _ in range(_N_MOVES):
             asking = self.questions.still_waiting(self.asking)
             before, cursor = self.questions.node_answers(asking, hooks), len(moved)
+            orders = self.task_orders()
             self.move(statement)
+            for job, order in self.task_orders().items():
+                if not _is_part(order, orders[job]):
+                    text = "a move puts tasks of a job in another order that is not in moving_jobs"
+                    raise PluginError(self.name, "order_tasks", text)
             touched = {int(row) for entry in moved[cursor:] for row in np.atleast_1d(entry)}
             rest = np.setdiff1d(np.arange(self.snapshot.nodes.n), sorted(touched))
             for key, answer in self.questions.node_answers(asking, hooks).items():
@@ -325,6 +390,17 @@ class _Examination:
                 self.equal(hook, text, before[key][rest], answer[rest])
             self.check_node_terms()
             check(self.snapshot)
+
+    def task_orders(self) -> dict[int, list[int]]:
+        """List the waiting tasks of jobs of which the plugin says that their order stays."""
+        plugin, ordering = self.questions.plugin, self.ssn.ordering
+        moving = plugin.moving_jobs
+        if not self.questions.has(Plugin.order_tasks) or (
+            moving is None and not plugin.foreseeable
+        ):
+            return {}
+        jobs = (job for job in self.questions.jobs if moving is None or job not in moving)
+        return {job: _in_order(ordering, self.ssn.pending_tasks(job)) for job in jobs}
 
     def move(self, statement: Statement) -> None:
         """Place or pipeline a waiting task, or evict a running one."""
@@ -428,6 +504,16 @@ def _with_twins(objects: list[Manifest]) -> list[Manifest]:
             new |= {"uid": f"twin-{meta['uid']}"} if "uid" in meta else {}
             twins.append({**one, "metadata": {**meta, **new}})
     return [*objects, *twins]
+
+
+def _in_order(ordering: Ordering, tasks: list[int]) -> list[int]:
+    """Put tasks in order by keys that are asked for now."""
+    return [row for _, row in sorted(zip(ordering.task_keys(tasks), tasks, strict=True))]
+
+
+def _is_part(order: list[int], of: list[int]) -> bool:
+    """Return whether tasks come in the same order as in a longer list."""
+    return order == [row for row in of if row in order]
 
 
 def _is_same(first: Any, second: Any) -> bool:

@@ -16,10 +16,9 @@ from pumice.core.status import ALLOCATED_CLASS, Status
 from pumice.core.views import ALL, Job, NodeFacts, Nodes, Queue, Rows, Task
 from pumice.errors import BadHookResultError, PluginError
 from pumice.framework.columns import Jobs, Queues, Tasks
-from pumice.framework.combining import EACH, KEYS
 from pumice.framework.dispatch import Method
 from pumice.framework.hook_answers import MASK
-from pumice.framework.hooks import Hook
+from pumice.framework.hooks import EACH, KEYS, Hook
 from pumice.framework.plugin import HOOKS, Plugin
 from pumice.framework.session import Session
 from pumice.framework.topology.domains import Domain, GangEviction, SubGroup
@@ -98,7 +97,8 @@ class Questions:
         out: Answers = {}
         asked = [hook for hook in hooks if self.has(hook)]
         for row in rows:
-            varies = self.ask(Plugin.vary_by, Task(self.ssn.snapshot, row))
+            task = Task(self.ssn.snapshot, row)
+            varies = self.ask(Plugin.vary_by, task) if self.plugin.tells_apart else None
             for hook in asked:
                 key = (hook, row) if hook in BY_SHAPE else (hook, row, varies)
                 out[key] = self.node_column(hook, row)

@@ -15,8 +15,7 @@ from pumice.core.resources import PODS, STEP, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.dispatch import Method
-from pumice.framework.fits import FUTURE, IDLE, NO_ROOM, Fit, filter_reasons
-from pumice.framework.placing import Placing
+from pumice.framework.placing import FUTURE, IDLE, NO_ROOM, Fit, Placing, filter_reasons
 from pumice.framework.plugin import Plugin
 from pumice.scheduler import Scheduler
 

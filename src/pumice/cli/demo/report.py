@@ -96,7 +96,7 @@ def _shares(part: _ChapterRecord, at: float) -> str:
     parts = []
     for queue, deserved in part.story.deserved.items():
         lent = f", {held[queue] - deserved:g} of them borrowed" if held[queue] > deserved else ""
-        parts.append(f"{queue} {held[queue]:g} cpus of {deserved:g} deserved{lent}")
+        parts.append(f"{queue} {held[queue]:g} CPUs of {deserved:g} deserved{lent}")
     return "; ".join(parts)
 
 
@@ -139,9 +139,7 @@ def _shuffle(part: _ChapterRecord) -> list[str]:
     evicted = part.played.of("evict", job=job["name"])
     start = part.start_of(job["name"])
     used = job["cpu"] * len(start)
-    lines = [
-        f"{_started(part, job)}: {used:g} cpus asked, {job['uses'] * len(start):g} actually used"
-    ]
+    lines = [f"{_started(part, job)}: {used:g} CPUs requested, {job['uses'] * len(start):g} used"]
     for at in dict.fromkeys(each.at for each in evicted):
         some = [each for each in evicted if each.at == at]
         lines.append(f"{clock(at)}  measured: {_load(part, at)}")

@@ -67,6 +67,12 @@ class Target:
         return self.world.groups.get(self.group, {})
 
     @property
+    def is_alone(self) -> bool:
+        """Whether it is a plain pod, for which a controller made the pod group."""
+        owners = self.podgroup.get("metadata", {}).get("ownerReferences") or ()
+        return any(owner.get("kind") == "Pod" for owner in owners)
+
+    @property
     def spec(self) -> Mapping[str, Any]:
         """The spec of its pod group."""
         found: Mapping[str, Any] = self.podgroup.get("spec") or {}
@@ -99,8 +105,8 @@ class Target:
         ops: list[Operation] = []
         for pod in self.pods[:_MOST_PODS]:
             new = {**pod, "spec": edit(dict(pod["spec"]))}
-            if new != pod:
-                ops += _again(pod, new)
+            if new != pod:  # a pod group of its own goes and comes with it
+                ops += _again(pod, _marked(new, {GROUP_NAME: None}) if self.is_alone else new)
         return Change(text, tuple(ops)) if ops else None
 
     def with_pods_patched(self, text: str, edit: Edit) -> Change | None:

@@ -74,7 +74,7 @@ _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
         job_changes.smaller_gang,
         cluster_changes.endings,
     ),
-    Cause.TOO_FEW_PODS: (job_changes.gang_of_those_there,),
+    Cause.TOO_FEW_PODS: (job_changes.gather_strays, job_changes.gang_of_those_there),
     Cause.ROLE_SHORT: (job_changes.fewer_of_role,),
     Cause.GATED: (job_changes.without_gates,),
     Cause.ACTION_MISSING: (cluster_changes.add_action,),

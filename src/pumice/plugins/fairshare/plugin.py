@@ -9,8 +9,8 @@ import numpy as np
 from pumice.api.annotations import USER
 from pumice.api.kinds import CONFIG_MAP
 from pumice.api.meta import ConfigMap
-from pumice.core.resources import Column, IndexArray, dominant_share, sum_by
-from pumice.core.status import HOLDING
+from pumice.core.resources import Column, IndexArray, Mask, dominant_share, sum_by
+from pumice.core.status import HOLDING, Status
 from pumice.core.tables import NOWHERE
 from pumice.errors import InputError
 from pumice.framework.arguments import Duration, Fault, arg, arg_pattern
@@ -177,14 +177,19 @@ class FairShare(Plugin, name="fairshare"):
     def _charge_running(self, since: float) -> None:
         """Charge running pods for the time of which no cycle is known."""
         tasks, ledger = self._ssn.snapshot.tasks, self._ledger
-        jobs = np.full(self._ssn.snapshot.jobs.n, NOWHERE)
-        jobs[self._rows] = np.arange(len(self._rows))
-        holds = np.isin(tasks.status, HOLDING) & (tasks.job != NOWHERE) & ~np.isnan(tasks.started)
-        rows = np.flatnonzero(holds)
-        rows = rows[jobs[tasks.job[rows]] != NOWHERE]
+        rows, jobs = self._tasks(np.isin(tasks.status, HOLDING) & ~np.isnan(tasks.started))
         held_s = np.maximum(0.0, ledger.at - np.maximum(tasks.started[rows], since))
         amounts = self._ssn.snapshot.requests(rows) * (1.0 - 0.5 ** (held_s / self.half_life))
-        ledger.usage = ledger.usage + self._by_account(amounts, jobs[tasks.job[rows]])
+        ledger.usage = ledger.usage + self._by_account(amounts, jobs)
+
+    def _tasks(self, which: Mask) -> tuple[IndexArray, IndexArray]:
+        """Return the rows of some tasks, and the places of their jobs among those of the cycle."""
+        tasks = self._ssn.snapshot.tasks
+        places = np.full(self._ssn.snapshot.jobs.n, NOWHERE)
+        places[self._rows] = np.arange(len(self._rows))
+        rows = np.flatnonzero(which & (tasks.job != NOWHERE))
+        rows = rows[places[tasks.job[rows]] != NOWHERE]
+        return rows, places[tasks.job[rows]]
 
     def _by_account(self, amounts: Column, jobs: IndexArray) -> Column:
         """Add up amounts (R, k) of jobs by account (R, A); each job has one of every kind."""
@@ -228,6 +233,10 @@ class FairShare(Plugin, name="fairshare"):
         ledger = self._ledger
         held = ssn.snapshot.jobs.allocated[:, self._rows]
         ledger.held = self._by_account(held, np.arange(len(self._rows)))
+        # places that are kept for a gang which does not start yet are given back now
+        kept, of_jobs = self._tasks(ssn.snapshot.tasks.status == int(Status.ALLOCATED))
+        if len(kept):
+            ledger.held = ledger.held - self._by_account(ssn.snapshot.requests(kept), of_jobs)
         if not 0 <= ssn.now - ledger.written < self.write_period and self.config_map:
             ledger.written = ssn.now
             text = ledger.to_text(ssn.snapshot.resources, np.argsort(-self._shares).tolist())

@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.api.annotations import HOSTNAME
-from pumice.core.images import node_images
 from pumice.core.labels import node_labels, untolerated
 from pumice.core.pod_terms import pod_terms
 from pumice.core.resources import Column
 from pumice.core.shape_terms import ShapeTerms
 from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
-from pumice.framework.placement.terms import NodeTerm, requested_score
+from pumice.framework.placement.kernel import NodeTerm, requested_score
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
@@ -28,6 +29,65 @@ from pumice.plugins.nodeorder.ranks import (
     Rank,
     SoftSpread,
 )
+
+_DERIVED = "nodeorder.images"
+
+
+class NodeImages:
+    """Image name to the rows of the nodes that have it, and its size; kept between sessions.
+
+    Only nodes whose list of images changed are read again.
+    """
+
+    def __init__(self) -> None:
+        self._generation = -1
+        self._names: list[str] = []
+        self._seen: list[Any] = []
+        self._rows: dict[str, dict[int, int]] = {}
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Read nodes that changed since the last call."""
+        nodes = snapshot.nodes
+        if self._generation == nodes.generation:
+            return
+        self._generation = nodes.generation
+        names = nodes.names[: nodes.n]
+        if names[: len(self._names)] != self._names:  # rows moved
+            self._seen, self._rows = [], {}
+        self._names = list(names)
+        self._seen += [()] * (len(names) - len(self._seen))
+        for row in range(len(names)):
+            node: Any = nodes.objects[row]
+            images = node.status.images
+            if images is not self._seen[row] and images != self._seen[row]:
+                self._replace(row, images)
+            self._seen[row] = images
+
+    def _replace(self, row: int, images: Any) -> None:
+        for image in self._seen[row]:
+            for name in image.names:
+                self._rows.get(name, {}).pop(row, None)
+        for image in images:
+            for name in image.names:
+                self._rows.setdefault(name, {})[row] = image.size_bytes
+
+    def find(self, name: str) -> tuple[int, NDArray[np.intp]] | None:
+        """Return the size of an image, as the first node reports it, and the nodes that have it."""
+        found = self._rows.get(name)
+        if not found:
+            return None
+        rows = np.fromiter(found, dtype=np.intp, count=len(found))
+        return found[int(rows.min())], rows
+
+
+def node_images(snapshot: Snapshot) -> NodeImages:
+    """Return the images on the nodes of a snapshot."""
+    found: NodeImages | None = snapshot.derived.get(_DERIVED)
+    if found is None:
+        found = snapshot.derived[_DERIVED] = NodeImages()
+    found.follow(snapshot)
+    return found
+
 
 GPU = "nvidia.com/gpu"
 _MIB = 1024 * 1024
@@ -109,10 +169,6 @@ class NodeOrder(Plugin, name="nodeorder"):
         if not self.tells_apart:
             return None
         return tuple(self._terms.binding(int(self._tasks.label_class[task.row]))[1]) or None
-
-    def may_rank(self, task: Task) -> bool:
-        """Return whether nodes may differ for a pod."""
-        return bool(self._ranks_for(task))
 
     def _ranks_for(self, task: Task) -> tuple[Rank, ...]:
         key: Any = task.shape.id

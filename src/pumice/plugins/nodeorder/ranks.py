@@ -14,7 +14,7 @@ from pumice.core.labels import LabelColumn
 from pumice.core.resources import Column
 from pumice.core.tables import Ints
 from pumice.core.term_counts import Counter
-from pumice.framework.placement.terms import (
+from pumice.framework.placement.kernel import (
     SPREAD,
     STRETCHED,
     TO_BEST,

@@ -17,7 +17,7 @@ from pumice.core.shape_terms import ShapeTerms, Spread
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.term_counts import Counter, SpreadCounter
-from pumice.framework.placement.terms import AT_MOST, NO_PODS, SOME_PODS, CountTerm, PodCounts
+from pumice.framework.placement.kernel import AT_MOST, NO_PODS, SOME_PODS, CountTerm, PodCounts
 from pumice.plugins.predicates.reasons import REASONS, Code
 
 Codes = NDArray[np.int16]

@@ -15,7 +15,7 @@ from pumice.core.shapes import Shape
 from pumice.core.status import Status
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
-from pumice.framework.placement.terms import POD_LIMIT, NodeTerm
+from pumice.framework.placement.kernel import POD_LIMIT, NodeTerm
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
@@ -151,7 +151,7 @@ class Predicates(Plugin, name="predicates"):
             problem = self._claim_problem(task)
             if problem:
                 return Reason(problem, curable=False, code=Cause.DEVICE)
-        if self._volumes is None or not task.shape.spec.volumes:
+        if not task.shape.spec.volumes or self._volumes is None:
             return None
         problem = self._volumes.problem(task)
         return Reason(problem, curable=False, code=Cause.VOLUME) if problem else None
@@ -223,8 +223,8 @@ class Predicates(Plugin, name="predicates"):
         rows = nodes.rows
         full = nodes.view_pods >= self._nodes.allocatable[PODS, rows]
         demand = self._demand(task)
-        volumes = self._volumes
-        if volumes is not None and not (task.shape.spec.volumes and volumes.claims.keys(task)):
+        volumes = self._volumes if task.shape.spec.volumes else None
+        if volumes is not None and not volumes.claims.keys(task):
             volumes = None
         devices = self._allocations if task.shape.spec.resource_claims else None
         if demand is None and volumes is None and devices is None:
@@ -242,16 +242,12 @@ class Predicates(Plugin, name="predicates"):
             devices.settle(codes, task, rows)
         return codes
 
-    def may_rank(self, task: Task) -> bool:
-        """Return whether a pod's claims name alternatives."""
-        claims = task.shape.spec.resource_claims
-        return bool(claims and self._allocations and self._allocations.has_alternatives(task))
-
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Prefer nodes that meet better alternatives of a pod's claims."""
-        if self._allocations is None or not self.may_rank(task):
+        claims, devices = task.shape.spec.resource_claims, self._allocations
+        if not claims or devices is None or not devices.has_alternatives(task):
             return None
-        return self._allocations.rank(task, nodes.rows)
+        return devices.rank(task, nodes.rows)
 
     def on_close(self, ssn: PluginSession) -> None:
         """Request the binding of pods' volumes; release devices of pods that were not placed."""

@@ -58,6 +58,11 @@ class _Line:
                 profile.put(old, back=True)
             profile.put(promise)
 
+    def drop(self, job: int) -> None:
+        """Forget the promise to a job, if it has one."""
+        if self.promises.pop(job, None) is not None:
+            self.profiles = {}
+
 
 @dataclass(kw_only=True)
 class Reservation(Plugin, name="reservation"):
@@ -130,13 +135,17 @@ class Reservation(Plugin, name="reservation"):
     )
 
     def faults(self) -> Iterable[Fault]:
-        """Report a duration that cannot be read."""
+        """Report what cannot be read, and a bound that no action enforces."""
         if self._unknown_s is None:
             wanted = "never, or a duration such as 1h30m"
             yield Fault("reservation.unknownEnds", wanted, self.unknown_ends)
         if self.config_map.count("/") != 1 or not all(self.config_map.split("/")):
             wanted = "a namespace, a slash and a name"
             yield Fault("reservation.configMap", wanted, self.config_map)
+        if self.enforce_walltime:
+            wanted, hint = "the action shuffle beside it", "without it no pod is evicted"
+            on = self.enforce_walltime
+            yield Fault("reservation.enforceWalltime", wanted, on, hint, "odd", "shuffle")
 
     def config_maps(self) -> Iterable[str]:
         """Return the ConfigMap with what was learned."""
@@ -225,30 +234,31 @@ class Reservation(Plugin, name="reservation"):
         several = len({*table.queue[jobs].tolist()}) > 1
         if (several and (self.scope != "cluster" or self._is_ordered)) or self.max_hold:
             return []
-        # among pods of several kinds a turn may lead to other nodes, so every job has one
-        if len({ssn.future.demand(row).kind for row in ssn.jobs()}) > 1:
-            return []
         line, order = self._line(int(table.queue[jobs[0]])), ssn.sort_jobs(jobs)
         lacks = self._waits & (table.n_pending_best_effort == 0)
         waiting = [row for row in order if lacks[row]]
-        blocked = ssn.future.without_room(waiting)
+        blocked = ssn.future.without_room(waiting, in_line=self.mode != "conservative")
         left = self._depth
         if self.mode == "conservative":
             left -= len(line.promises)
         skipped: list[int] = []
+        silent: list[int] = []
         for row in waiting:
             own, takes = line.promises.get(row), table.priority[row] >= self.min_priority
             if self._is_early(own) or (self.mode == "strict" and left < self._depth):
                 skipped.append(row)
             elif row in blocked and own is None and (not takes or left <= 0):
-                skipped.append(row)  # nothing is promised to it
+                skipped.append(row)
+                if takes and self.mode != "strict":  # one before it may have no start
+                    silent.append(row)
             elif row in blocked and takes:
                 if own is None or self.mode != "conservative":
                     left -= 1
-                if self.mode == "conservative" and known[row]:
-                    self._silent.append(row)
+                if self.mode == "conservative":
+                    silent.append(row)
                     skipped.append(row)
         skipped = [row for row in skipped if known[row]]
+        self._silent.extend(row for row in silent if known[row])
         self._place = {row: place for place, row in enumerate(order)}
         self._tried.update(skipped)
         return skipped
@@ -266,7 +276,7 @@ class Reservation(Plugin, name="reservation"):
             row = self._silent.popleft()
             line = self._line(int(self._ssn.snapshot.jobs.queue[row]))
             if row in line.promises or len(line.promises) < self._depth:
-                line.keep(self._promise(line, row))
+                self._reserve(line, row)
 
     def may_try(self, job: Job) -> Verdict:
         """Refuse a job for which the answer is known before it is placed."""
@@ -291,8 +301,9 @@ class Reservation(Plugin, name="reservation"):
             return self._would_delay((self._others(line, job) or [own])[0], self._end(job))
         demand = self._ssn.future.demand(job)
         profile = self._profile(line, demand) if line.promises else None
+        if own is not None and profile is None:
+            self._ssn.future.lead(own)
         if own is not None and own.start <= now:  # its time has come
-            self._ssn.future.nominate(job)
             self._clear(job, is_sure=profile is not None)
         elif profile is not None and demand.count <= profile.now:
             return self._delays(line, job, profile)
@@ -359,9 +370,21 @@ class Reservation(Plugin, name="reservation"):
         own = line.promises.get(job.row)
         if self._is_early(own):
             return
-        if own is None and len(line.promises) >= self._depth and not self._gives_way(line, job):
-            return
-        line.keep(self._promise(line, job.row))
+        last = NOWHERE
+        if own is None and len(line.promises) >= self._depth:
+            last = self._last_behind(line, job.row)
+            if last == NOWHERE:
+                return
+        self._reserve(line, job.row, instead_of=last)
+
+    def _reserve(self, line: _Line, job: int, instead_of: int = NOWHERE) -> None:
+        """Promise a job its earliest start; one for which none is foreseen holds nobody back."""
+        found = self._promise(line, job)
+        if math.isinf(found.start) and self.mode != "strict":
+            line.drop(job)
+        else:
+            line.drop(instead_of)
+            line.keep(found)
 
     def _promise(self, line: _Line, job: int) -> Promise:
         """Return the earliest start of a job, no later than it was promised if that can be kept."""
@@ -375,20 +398,17 @@ class Reservation(Plugin, name="reservation"):
                 start = start if start > future.now else profile.earliest(*asked, later=True)
             return Promise(job, self._ssn.snapshot.jobs.keys[job], start, start + asked[1], demand)
         others = self._others(line, job)
-        found = future.promise(job, others, later=True)
-        if own is None or not future.now < own.start < found.start:
-            return found
-        return own if future.first_delayed([*others, own]) is None else found
+        if own is None or own.start <= future.now or future.first_delayed([*others, own]):
+            return future.promise(job, others)
+        found = future.promise(job, others, own.start)
+        return found if found.start < own.start else own
 
-    def _gives_way(self, line: _Line, job: Job) -> bool:
-        """Drop the promise to a job behind this one, if there is one."""
+    def _last_behind(self, line: _Line, job: int) -> int:
+        """Return the last promised job behind this one, which gives way to it, if there is one."""
         if self.mode != "easy":
-            return False
-        behind = [row for row in line.promises if self._is_before(job.row, row)]
-        if behind:
-            del line.promises[behind[-1]]
-            line.profiles = {}
-        return bool(behind)
+            return NOWHERE
+        behind = [row for row in line.promises if self._is_before(job, row)]
+        return behind[-1] if behind else NOWHERE
 
     def _is_before(self, job: int, other: int) -> bool:
         """Return whether a job had its turn before one that is first no longer."""

@@ -135,9 +135,11 @@ function Utilisation({ data }) {
           : html`
               <p class="soft">
                 ${
-                  news.session?.speed === 0
-                    ? "Files hold one moment, so there is no history."
-                    : "The history begins now; it is kept for an hour."
+                  news.session?.speed !== 0
+                    ? "The history begins now; it is kept for an hour."
+                    : news.session.past
+                      ? "Choose a time of the record to see the hour before it."
+                      : "Files hold one moment, so there is no history."
                 }
               </p>
             `

@@ -50,7 +50,7 @@ class PodClaims:
         """List the claims that a pod needs, or return which of them is missing."""
         found = self._keys.of(task)
         if isinstance(found, UnmadeClaim):
-            return ClaimProblem(found.name, f"not made yet from template {found.template}")
+            return ClaimProblem(found.name, f"not created yet from template {found.template}")
         missing = next((key for key in found if key not in self.by_key), None)
         return found if missing is None else ClaimProblem(missing, "not found")
 
