@@ -32,6 +32,7 @@ RUN_ELSEWHERE = {
     "pumice queue list -f DIR": "tests/unit/cli/test_record.py",
     "pumice snapshot show DIR": "tests/unit/cli/test_record.py",
     "pumice snapshot save DIR": "tests/unit/cli/test_record.py",
+    "pumice snapshot diff DIR": "tests/unit/cli/test_record.py",
     "pumice whatif -f DIR": "tests/unit/cli/test_record.py",
     "pumice diff old.conf new.conf -f DIR": "tests/unit/cli/test_record.py",
     "pumice config check new.conf --cluster DIR": "tests/unit/cli/test_record.py",

@@ -6,7 +6,6 @@ plugin or an action has a scenario that does not hold without it.
 """
 
 import dataclasses
-import inspect
 import re
 import shlex
 import shutil
@@ -23,7 +22,6 @@ from pumice.actions import ACTIONS
 from pumice.api.yaml_text import parse_yaml
 from pumice.cli.main import main
 from pumice.framework.arguments import ACTION_ARGUMENTS, NoArguments, describe_arguments
-from pumice.framework.plugin import HOOKS, implements
 from pumice.plugins import builtin_plugins
 from pumice.scenarios import scenario as scenario_files
 from pumice.scenarios.compare import CompareOptions
@@ -98,11 +96,11 @@ def by_name(page: Any) -> Any:
 
 
 def rows_below(page: Any, heading: Any) -> Any:
-    """Return the cells of the first table below a heading, its two first lines left out."""
+    """Return the cells of the table right below a heading, its two first lines left out."""
     text = page.read_text(encoding="utf-8")
-    match = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    match = re.search(rf"^## {heading}\n+((?:\|.*\n)*)", text, re.MULTILINE)
     assert match, f"{page.name} has no part '{heading}'"
-    lines = [line for line in match[1].splitlines() if line.startswith("|")]
+    lines = match[1].splitlines()
     return [tuple(cell.strip() for cell in _CELL.split(line)[1:-1]) for line in lines[2:]]
 
 
@@ -252,27 +250,12 @@ def test_the_table_of_arguments_is_what_the_code_declares(page: Any) -> None:
     assert rows_below(page, "Arguments") == declared, f"the table should be:\n{wanted}"
 
 
-@pytest.mark.parametrize("page", PLUGIN_PAGES, ids=by_name)
-def test_the_table_of_hooks_is_what_the_plugin_implements(page: Any) -> None:
-    """All plugins prepare in on_open, so that one is not listed."""
-    names = [name for name in HOOKS if implements(PLUGINS[page.stem], name)]
-    implemented = [(f"`{name}`", HOOKS[name].volcano) for name in names if name != "on_open"]
-    assert [row[:2] for row in rows_below(page, "Hooks")] == implemented
-
-
-def test_the_table_of_all_hooks_is_what_the_code_declares() -> None:
-    declared = [
-        (
-            f"`{hook.name}({', '.join(hook.parameters)})`",
-            (inspect.getdoc(hook.method) or "").partition("\n")[0].rstrip("."),
-            hook.rule.words,
-            f"`{hook.switch}`" if hook.switch else "",
-            hook.volcano,
-        )
-        for hook in HOOKS.values()
-    ]
-    wanted = "\n".join("| " + " | ".join(row) + " |" for row in declared)
-    assert rows_below(DOCS / "hooks.md", "All hooks") == declared, f"should be:\n{wanted}"
+@pytest.mark.parametrize("page", [*PLUGIN_PAGES, *ACTION_PAGES], ids=by_name)
+def test_pages_of_plugins_and_actions_have_one_shape(page: Any) -> None:
+    prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^## (.+)$", prose, re.MULTILINE)
+    wanted = ["Arguments", "Example", "When a job waits", "Differences from Volcano"]
+    assert [each for each in headings if each in wanted] == wanted
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

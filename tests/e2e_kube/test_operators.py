@@ -1,4 +1,4 @@
-"""Operators of other projects: the example of their page waits as a gang, and then starts whole."""
+"""Operators of other projects: the examples of their pages wait as gangs, and then start whole."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,6 @@ from tests.e2e_kube.controlplane.build import is_program
 from tests.e2e_kube.kubectl import documents
 from tests.e2e_kube.operators import OPERATORS, running
 from tests.e2e_kube.waiting import stays, until
-from tests.present import present
 
 pytestmark = pytest.mark.usefixtures("controllers", "webhooks", "default_scheduler")
 PAGES = Path(__file__).parents[2] / "docs" / "integrations"
@@ -22,42 +21,45 @@ PAGES = Path(__file__).parents[2] / "docs" / "integrations"
 
 @dataclass(frozen=True)
 class Gang:
-    """What the example of a page becomes: pods that need so many CPUs, in one group."""
+    """What an example of a page becomes: pods that need so many CPUs, in one group."""
 
+    operator: str
     group: str
     pods: int
     cpu: int
+    number: int = 0
+    """Which example of the page, from 0 on."""
 
 
-GANGS = {
-    "jobset": Gang("pair", 2, 4),
-    "mpi-operator": Gang("pi", 3, 5),
-    "kuberay": Gang("ray-demo-pg", 3, 6),
-}
+GANGS = (
+    Gang("jobset", "pair", 2, 4),
+    Gang("mpi-operator", "pi", 3, 5),
+    Gang("kuberay", "ray-demo-pg", 3, 6),
+    Gang("kuberay", "ray-train-pg", 3, 6, number=1),
+)
 
 
-@pytest.fixture(params=GANGS)
-def operator(request: Any, plane: Any, kubectl: Any) -> Iterator[str]:
+@pytest.fixture(params=GANGS, ids=lambda gang: f"{gang.operator}-{gang.group}")
+def gang(request: Any, plane: Any, kubectl: Any) -> Iterator[Gang]:
     """Run an operator, and the controller of Jobs."""
-    name = request.param
+    name = request.param.operator
     if not is_program(OPERATORS[name].program):
         pytest.skip(f"not built: python -m tests.e2e_kube.operators {name}")
     with plane.controller_manager("job-controller"), running(name, plane, kubectl):
-        yield name
+        yield request.param
 
 
-def example(name: str) -> list[dict[str, Any]]:
-    """Return the objects of the first example of a page."""
-    page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
-    return [*yaml.safe_load_all(present(re.search(r"```yaml\n(.*?)```", page, re.DOTALL))[1])]
+def example(gang: Gang) -> list[dict[str, Any]]:
+    """Return the objects of an example of a page."""
+    page = (PAGES / f"{gang.operator}.md").read_text(encoding="utf-8")
+    return [*yaml.safe_load_all(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[gang.number])]
 
 
 @pytest.mark.timeout(300)
-def test_the_example_of_a_page_starts_whole_or_not_at_all(operator: str, space: Any) -> None:
-    gang = GANGS[operator]
+def test_the_example_of_a_page_starts_whole_or_not_at_all(gang: Gang, space: Any) -> None:
     space.kubectl.create(queue("research"))
     space.nodes(1, prefix="small", cpu=gang.cpu - 1)
-    space.kubectl.create(*example(operator))
+    space.kubectl.create(*example(gang))
     until("all pods there", space.pods, lambda pods: len(pods) == gang.pods, timeout_s=90)
     (group,) = until("one group", space.groups)
     assert group["metadata"]["name"] == gang.group
@@ -68,5 +70,5 @@ def test_the_example_of_a_page_starts_whole_or_not_at_all(operator: str, space: 
     until("all placed", space.placed, lambda placed: len(placed) == gang.pods)
     until("all running", space.running, lambda count: count == gang.pods)
     # else the operator goes on making pods while the space is cleared
-    gone = documents(example(operator))
+    gone = documents(example(gang))
     space.kubectl("delete", "--wait=false", "--ignore-not-found", "-f", "-", given=gone)

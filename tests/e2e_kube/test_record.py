@@ -18,6 +18,7 @@ from pumice.records.observed import RECORDED
 from tests.e2e_kube.controlplane.processes import Process
 from tests.e2e_kube.install import HOME
 from tests.e2e_kube.servers import CONF
+from tests.e2e_kube.servers import conf as conf_of
 from tests.e2e_kube.space import job
 from tests.e2e_kube.test_dashboard import bound
 from tests.e2e_kube.waiting import until
@@ -81,6 +82,43 @@ def test_a_record_beside_a_scheduler_outlives_a_kill(
     replayed = json.loads(run("replay", own, "-o", "json"))
     assert replayed["exact"]
     assert replayed["binds"] == replayed["same_binds"] >= 4
+
+
+@pytest.mark.skipif("PUMICE_E2E_VOLCANO" not in os.environ, reason="no scheduler of Volcano")
+def test_a_record_of_volcano_says_how_far_its_replay_can_be_trusted(
+    plane: Any, space: Any, reader: Path, tmp_path: Path
+) -> None:
+    conf, folder, names = tmp_path / "volcano.conf", tmp_path / "record", range(9)
+    conf.write_text(CONF)
+    space.nodes(2, cpu=4)
+    words = [*COMMAND, "record", str(folder), "--kubeconfig", str(reader)]
+    flags = {"kubeconfig": plane.admin_kubeconfig, "scheduler-conf": conf, "leader-elect": "false"}
+    volcano = [os.environ["PUMICE_E2E_VOLCANO"], *(f"--{name}={flags[name]}" for name in flags)]
+    watching = Process("record", words, tmp_path / "record.log")
+    deciding = Process("volcano", volcano, tmp_path / "volcano.log")
+    try:
+        until("a record begun", lambda: folder.is_dir() and any(folder.glob("*.gz")))
+        for number in names:
+            space.kubectl.create(job(f"j{number}", replicas=2, cpu=1 + number % 3, run_seconds=4))
+        done = lambda: [p["status"].get("phase") for p in space.pods()].count("Succeeded")  # noqa: E731
+        until("all have run", done, lambda count: count == 2 * len(names), timeout_s=100)
+    finally:
+        watching.stop()
+        deciding.stop()
+    assert "in queue default" in run("history", f"{space.namespace}/j0", "-f", folder)
+    idle = tmp_path / "idle.conf"
+    idle.write_text(conf_of("predicates", actions="enqueue"))
+    near, trusted = zip(*(fidelity(folder, old, conf) for old in (conf, idle)), strict=True)
+    assert (near[0] > 0.5, near[1]) == (True, 0.0)
+    assert trusted == (near[0] >= 0.8, False)
+
+
+def fidelity(folder: Path, old: Path, new: Path) -> tuple[float, bool]:
+    words = ["replay", str(folder), "--old-conf", str(old), "--conf", str(new), "-o", "json"]
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False)  # noqa: S603
+    found = json.loads(done.stdout)
+    assert done.returncode == (not found["trusted"]), done.stderr
+    return found["fidelity"]["near"] / found["fidelity"]["jobs"], found["trusted"]
 
 
 def owned(space: Any, kind: str) -> list[str]:

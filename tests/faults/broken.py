@@ -17,6 +17,7 @@ from pumice.cluster.kube.write_queue import WriteQueue
 from pumice.cluster.lease import LeaseElector
 from pumice.plugins.capacity import Capacity
 from pumice.plugins.gang import Gang
+from pumice.plugins.nodeshard import NodeShards
 from pumice.plugins.proportion import Proportion
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.serve.scheduler.recovery import Recovery
@@ -148,6 +149,11 @@ def _evictions_for_nobody() -> AbstractContextManager[Any]:
     return patch.object(LiveScheduler, "_write", write_more)
 
 
+def _shards_overlap() -> AbstractContextManager[Any]:
+    """Use the nodes of other schedulers as well."""
+    return patch.object(NodeShards, "filter_shape", lambda *_: None)
+
+
 @contextmanager
 def _both(
     first: AbstractContextManager[Any], second: AbstractContextManager[Any]
@@ -169,6 +175,7 @@ BROKEN: Final[dict[str, _Patch]] = {
     "torn gangs": _torn_gangs,
     "no limits": _no_limits,
     "evictions for nobody": _evictions_for_nobody,
+    "shards overlap": _shards_overlap,
 }
 """What is wrong, by name."""
 RATES: Final[dict[str, dict[str, float]]] = {

@@ -22,6 +22,8 @@ from tests.faults.workload import QUOTA, Workload
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _BINDING: Final = re.compile(r"/namespaces/(?P<namespace>[^/]+)/pods/(?P<pod>[^/]+)/binding$")
+_LEASES: Final = {"controllers": "vc-controller-manager", "second": "second"}
+"""The lease of a process, where it is not that of the first scheduler."""
 _AGAIN: Final = 6
 """Times that a bind may be sent again after it was done unheard: thrice by recovery, and so on."""
 _ROUNDS: Final = 3
@@ -99,7 +101,7 @@ class Invariants:
         self._check_node(node)
         for problem in check_claims(self._cluster, pod):
             self.fail(problem)
-        if self._work.conf in QUOTA:
+        if self._work.conf in QUOTA and not self._work.is_divided:  # each counts its own pods
             self._check_queues(pod)
 
     def _check_node(self, name: str) -> None:
@@ -167,7 +169,7 @@ class Invariants:
         if self._not_asked_for.get(process):
             missing = sorted(self._not_asked_for[process])
             self.fail(f"{process} writes {asked.path} before it has read {missing[0]} again")
-        name = "vc-controller-manager" if process.startswith("controllers") else "volcano"
+        name = _LEASES.get(process.partition("-")[0], "volcano")
         lease = self._cluster.peek(LEASE, "volcano-system", name)
         holder = ((lease or {}).get("spec") or {}).get("holderIdentity")
         if holder != process:

@@ -59,11 +59,23 @@ def simulated(simulation: Simulation) -> Iterator[None]:
             leave(simulation)
 
 
-def options(conf: str, parts: str, period_s: float, cycle: str = "event") -> ProcessOptions:
-    """Return the options of a process: "all", "scheduler" or "controllers"."""
+def options(
+    conf: str, parts: str, period_s: float, cycle: str = "event", *, shard: str = ""
+) -> ProcessOptions:
+    """Return the options of a process: "all", "scheduler", "second" or "controllers".
+
+    With a ``shard`` its scheduler takes the nodes and pods of that name.
+    """
     common: dict[str, Any] = {"master": _ADDRESS}
+    own: dict[str, Any] = {
+        "scheduler_name": (shard,),
+        "leader_elect_resource_name": shard,
+        "scheduler_sharding_mode": "hard",
+        "scheduler_sharding_name": shard,
+    }
     scheduler = SchedulerOptions(
         **common,
+        **(own if shard else {}),
         scheduler_conf=conf,
         schedule_period_s=period_s,
         cycle=cycle,

@@ -25,6 +25,9 @@ from tests.faults.faults import Chance
 from tests.properties.planes import CONFS
 
 CPUS: Final = 4
+DIVIDED: Final = 0.15
+"""How many runs have two schedulers with a part of the nodes each."""
+SCHEDULERS: Final = ("volcano", "second")
 ARRIVALS_S: Final = 22.0
 """All work has come after so long."""
 _POLICIES: Final[tuple[list[Mapping[str, str]], ...]] = (
@@ -54,6 +57,8 @@ class Workload:
     settings: list[Manifest]
     """Queues and priority classes, parents first."""
     arrivals: list[tuple[float, list[Manifest]]] = field(default_factory=list)
+    is_divided: bool = False
+    """Whether two schedulers have a part of the nodes each."""
 
     @property
     def may_fail(self) -> list[str]:
@@ -79,13 +84,15 @@ class Workload:
 
 def draw(seed: int) -> Workload:
     """Draw the work of a run."""
-    chance = Chance(seed, 2)
+    chance, is_divided = Chance(seed, 2), Chance(seed, 7).happens(DIVIDED)
     conf = chance.one_of([*CONFS])
     count = chance.integer(2, 5)
-    nodes = [node(f"n{i}", cpu=CPUS, memory="64Gi") for i in range(count)]
+    halves = "nm" if is_divided else "n"
+    nodes = [node(f"{half}{i}", cpu=CPUS, memory="64Gi") for half in halves for i in range(count)]
     queues = _queues(chance, count * CPUS, tree=conf == "tree")
     classes = [priority_class("high", value=100), priority_class("low", value=-1)]
-    work = Workload(conf, nodes, [*classes, *queues, *_storage_and_devices(nodes)])
+    settings = [*classes, *queues, *_storage_and_devices(nodes)]
+    work = Workload(conf, nodes, settings, is_divided=is_divided)
     names = [each["metadata"]["name"] for each in queues if each["metadata"]["name"] != "team"]
     for number in range(chance.integer(4, 9)):
         at = chance.between(0.0, ARRIVALS_S)
@@ -97,7 +104,23 @@ def draw(seed: int) -> Workload:
             work.arrivals.append((at, [_job(chance, f"j{number}", target, most)]))
         else:
             work.arrivals.append((at, _gang(chance, f"g{number}", target, most)))
+    if is_divided:
+        _divide(work, Chance(seed, 8))
     return work
+
+
+def _divide(work: Workload, chance: Chance) -> None:
+    """Name a second scheduler in some of the work.
+
+    Nothing is kept on disks: a node that goes to the other scheduler takes them along.
+    """
+    for _, manifests in work.arrivals:
+        name = chance.one_of(SCHEDULERS)
+        manifests[:] = [each for each in manifests if each["kind"] != "PersistentVolumeClaim"]
+        for each in manifests:
+            if each["kind"] in ("Job", "Pod"):
+                each["spec"]["schedulerName"] = name
+                each["spec"].pop("volumes", None)
 
 
 def _queues(chance: Chance, cpus: int, *, tree: bool) -> list[Manifest]:

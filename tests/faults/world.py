@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from pumice.api.kinds import COMMAND, JOB, POD_GROUP, QUEUE, Manifest, kind_of
+from pumice.api.kinds import COMMAND, JOB, NODE_SHARD, POD_GROUP, QUEUE, Manifest, kind_of
+from pumice.api.nodes import NodeShard
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
@@ -22,7 +24,7 @@ from tests.faults.invariants import Invariants
 from tests.faults.pumice_process import PumiceProcess, options, simulated
 from tests.faults.simulation import SimulatedProcess, Simulation
 from tests.faults.upheaval import LASTS_S, Upheaval
-from tests.faults.workload import Workload, conf_file, draw
+from tests.faults.workload import SCHEDULERS, Workload, conf_file, draw
 
 REST_S: Final = 240.0
 """All must be at rest so long after the last fault."""
@@ -144,6 +146,8 @@ class World:
         make_queues(cluster)
         for manifest in (*self.work.nodes, *self.work.settings):
             cluster.create(manifest)
+        if self.work.is_divided:
+            self._divide()
         cluster.admission = self._admit
         cluster.listeners.append(self._hear)
         self.server.on_request.append(self.invariants.hear_request)
@@ -153,6 +157,26 @@ class World:
             for manifest in manifests:
                 self._create_at(self._started + at, manifest)
         self._upheaval.schedule()
+
+    def _divide(self) -> None:
+        """Assign each scheduler half of the nodes, other ones now and then, its own in the end."""
+        chance, names = Chance(self.seed, 9), [each["metadata"]["name"] for each in self.work.nodes]
+        for owner in SCHEDULERS:
+            meta = {"kind": "NodeShard", "metadata": {"name": owner}, "spec": {}}
+            self.cluster.create({"apiVersion": NodeShard.API_VERSION, **meta})
+        own = names[: len(names) // 2]
+        self._share(own)
+        for _ in range(chance.integer(3, 12)):
+            when = self._started + chance.between(1.0, LASTS_S - 1.0)
+            self.clock.call_at(when, partial(self._share, chance.some(names, 0.5)))
+        self.clock.call_at(self._started + LASTS_S, partial(self._share, own))
+
+    def _share(self, first: list[str]) -> None:
+        """Have some nodes belong to the first scheduler, and the others to the second."""
+        rest = [each for node in self.work.nodes if (each := node["metadata"]["name"]) not in first]
+        for owner, nodes in zip(SCHEDULERS, (first, rest), strict=True):
+            self.cluster.patch(NODE_SHARD, "", owner, {"spec": {"nodesDesired": nodes}})
+        self.note(f"{SCHEDULERS[0]} should use {', '.join(first)}")
 
     def _create_at(self, when: float, manifest: Manifest) -> None:
         self.clock.call_at(when, lambda: self._create(manifest))
@@ -230,6 +254,8 @@ class World:
 
     def _replicas(self) -> list[str]:
         """Draw which processes run: one or two of everything, or each part by itself."""
+        if self.work.is_divided:
+            return ["scheduler", "second", "controllers"]
         choices = [["all"], ["all", "all"], ["scheduler", "controllers"]]
         if self._upheaval.fails_over:
             choices = [["all", "all"], ["all", "all"], ["scheduler", "scheduler", "controllers"]]
@@ -237,7 +263,9 @@ class World:
 
     def _start(self, parts: str) -> None:
         self._lives += 1
-        given = options(conf_file(self.work.conf), parts, 1.0, self._rhythm)
+        shard = {"scheduler": "volcano", "second": "second"}.get(parts, "")
+        shard = shard if self.work.is_divided else ""
+        given = options(conf_file(self.work.conf), parts, 1.0, self._rhythm, shard=shard)
         name = f"{parts}-{self._lives}"
         chance = Chance(self.seed, 100 + self._lives)
         process = PumiceProcess(self.simulation, name, given, chance)

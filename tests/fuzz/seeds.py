@@ -396,6 +396,9 @@ _RECORDED_POD: Final = {
 }
 RECORDS: Final[list[Any]] = [
     [
+        {"at": 1, "conf": {"text": "actions: allocate\ntiers: [{plugins: [{name: gang}]}]\n"}},
+        {"at": 1, "settings": {"seed": 1, "names": ["volcano"], "assume": True, "startedAt": 1.0}},
+        {"at": 1, "usage": {"n": {"cpu": 0.5, "metricsTime": 1.0}}},
         {"at": 2, "put": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}},
         {
             "at": 3,
@@ -408,7 +411,17 @@ RECORDS: Final[list[Any]] = [
         },
         {"at": 3, "put": _RECORDED_POD},
         {"at": 4, "of": ["Pod", "d", "p"], "patch": {"spec": {"nodeName": "n"}}},
-        {"at": 4, "cycle": {"now": 4, "evictions": {"d/p": "preempt"}}},
+        {
+            "at": 4,
+            "cycle": {
+                "now": 4,
+                "evictions": {"d/p": "preempt"},
+                "results": [
+                    ["evict", "d/p", "u", "ConflictError"],
+                    ["bind", "d/p", "u", ""],
+                ],
+            },
+        },
         {"at": 5, "of": ["Pod", "d", "p"], "patch": {"status": {"phase": "Failed"}}},
         {"at": 6, "gone": ["Pod", "d", "p"]},
         {"at": 7, "put": _RECORDED_POD},

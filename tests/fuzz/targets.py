@@ -8,6 +8,7 @@ import atexit
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -42,6 +43,8 @@ from pumice.errors import PumiceError
 from pumice.plugins import extender as answers
 from pumice.records.entries import FORMAT, VERSION, Entry, Head, PieceHead, line_of, piece_of
 from pumice.records.history import History
+from pumice.records.segments import thin
+from pumice.replay.exact import replay_exactly
 from pumice.replay.recorded_workload import recorded_workload
 from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import scenario_from
@@ -231,7 +234,11 @@ def _record(data: bytes) -> None:
         history = History(Path(name))
         history.at()
         spans_of(history)
-        recorded_workload(history)
+        for read in (recorded_workload, replay_exactly):
+            with suppress(PumiceError):
+                read(history)
+        thin(path)
+        History(Path(name)).at(history.end)
 
 
 def _kubeconfig(data: bytes) -> None:

@@ -272,3 +272,10 @@ def test_a_report_for_build_servers_is_right_xml(folder: Path) -> None:
     root = ET.fromstring((folder / "report.xml").read_bytes())  # noqa: S314  (what is tested)
     assert int(root[0].attrib["tests"]) >= 1
     assert not RAW.search((folder / "report.xml").read_text())
+
+
+def test_no_note_is_longer_than_a_screen_or_two(tmp_path: Path) -> None:
+    (tmp_path / "long.yaml").write_text(f"kind: {'x' * 1_000_000}\n")
+    found = CliRunner().invoke(main, ["run", str(tmp_path / "long.yaml"), "-o", "json"])
+    assert "xxx" in found.stderr
+    assert len(found.stderr) < 5_000

@@ -137,27 +137,3 @@ def test_mishaps_never_overcommit_a_node_nor_leave_a_pod_on_a_lost_one(
         assert manifest["spec"].get("nodeName") in {None, *there}
         assert manifest["status"]["phase"] != "Running"
     assert not control.scheduler.informer.problems
-
-
-@settings(max_examples=8)
-@given(GANGS, st.integers(0, 2), st.integers(0, 11))
-def test_a_follower_ends_with_the_tables_a_fresh_one_loads(
-    gangs: Any, number: Any, when: Any
-) -> None:
-    control = stage(gangs)
-    control.cluster.clock.call_at(when, lambda: lose(control.cluster, f"n{number}"))
-    control.run(until=12)
-    control.scheduler.informer.sync()
-    again = EmbeddedControlPlane(parse_conf(CONF), (), cluster=control.cluster)
-    again.scheduler.informer.sync()
-    assert tables(control) == tables(again)
-
-
-def tables(control: Any) -> Any:
-    """Return what is known of pods and nodes, by name."""
-    snapshot = control.scheduler.informer.snapshot
-    tasks, nodes = snapshot.tasks, snapshot.nodes
-    return (
-        {key: int(tasks.status[row]) for key, row in tasks.row_of.items()},
-        {name: nodes.idle[:, row].tolist() for name, row in nodes.row_of.items()},
-    )

@@ -12,6 +12,7 @@ from pumice.diagnosis.sources import load_world
 from pumice.diagnosis.waiting_jobs import waiting_jobs
 from tests.properties.crowded import key
 from tests.properties.varied import FEATURES, loaded, varied
+from tests.staged.truth import FILES, extender, read, world_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EVICTING = [
@@ -27,10 +28,12 @@ _SLACK_S = 5.0
 
 def contradictions(world: ClusterState) -> list[Any]:
     """List the jobs whose decisive cause and forecast do not go together."""
-    found = []
+    found: list[Any] = []
     for each in waiting_jobs(world):
-        seen, cause = each.forecast or {"state": "", "in_s": None}, each.cause
-        if cause.code == "WaitingForEvicted":
+        seen, cause = each.forecast, each.cause
+        if seen is None:
+            found.append((each.job, cause.text, seen))
+        elif cause.code == "WaitingForEvicted":
             leaves = float(cause.numbers["seconds"]) + _SLACK_S
             kept = seen["in_s"] is not None and seen["in_s"] <= leaves
             if seen["state"] != "unknown" and not kept:
@@ -48,6 +51,12 @@ def test_causes_and_forecasts_of_clusters_with_evictions_agree(path: Path) -> No
 @pytest.mark.parametrize("seed", range(0, len(FEATURES), 2))
 def test_causes_and_forecasts_of_drawn_clusters_agree(seed: int) -> None:
     assert contradictions(loaded(varied(seed).content)) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_causes_and_forecasts_of_staged_situations_agree(path: Path) -> None:
+    with extender(read(path)) as content:
+        assert contradictions(world_of(content)) == []
 
 
 @pytest.mark.parametrize("path", PLAIN, ids=lambda path: path.stem)

@@ -2,14 +2,10 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api.conf import parse_conf
-from pumice.framework.job_placement import JobPlacement
-from pumice.framework.placement.kernel import Kernel
-from pumice.kernel.library import library
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.reference import reference_decide
@@ -127,72 +123,3 @@ def test_gangs_with_terms_are_placed_as_the_plain_way_places_them(
     conf = conf_of(scores, remember=remember)
     fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)
     assert fast == reference_decide(snapshot_of(cluster), conf, seed=seed)
-
-
-SCENES: dict[str, dict[str, Any]] = {
-    "apart": {
-        "affinity": {
-            "podAntiAffinity": {
-                REQUIRED: [{"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": HOST}]
-            }
-        }
-    },
-    "near": {
-        "affinity": {
-            "podAffinity": {
-                REQUIRED: [{"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": ZONE}]
-            }
-        }
-    },
-    "even": {"topologySpreadConstraints": [even(1, ZONE, "x")]},
-    "ports": {},
-}
-
-
-@pytest.mark.skipif(library() is None, reason="such gangs are placed pod by pod")
-@pytest.mark.parametrize("remember", [False, True])
-@pytest.mark.parametrize("scene", sorted(SCENES))
-def test_such_gangs_are_placed_in_runs(
-    scene: Any, remember: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All at once, and again as the plain way does; a run that cannot be whole is taken back."""
-    runs: list[int] = []
-    singles: list[int] = []
-    pick, one = Kernel.pick, JobPlacement._try
-
-    def counted_pick(kernel: Any, classes: Any, *args: Any, **more: Any) -> Any:
-        picks = pick(kernel, classes, *args, **more)
-        if len(classes) > 1:
-            runs.append(len(picks[0]))
-        return picks
-
-    def counted_try(placement: Any, row: int, stmt: Any) -> Any:
-        singles.append(row)
-        return one(placement, row, stmt)
-
-    made: list[Any] = [queue("q"), pod_group("g", queue="q", phase="Inqueue", min_member=12)]
-    for i in range(12):
-        labels = {HOST: f"n{i}", ZONE: "abc"[i % 3]}
-        made.append(node(f"n{i}", cpu=8, memory="64Gi", labels=labels))
-        each = pod(
-            f"g-{i}",
-            group="g",
-            cpu="1",
-            memory="1Gi",
-            labels={"app": "x"},
-            spec=SCENES[scene],
-            annotations={TASK: "w"},
-        )
-        if scene == "ports":
-            each["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
-        made.append(each)
-    conf = conf_of("nodeorder", remember=remember)
-    for seed in range(5):
-        slow = reference_decide(snapshot_of(made), conf, seed=seed)
-        with monkeypatch.context() as patch:
-            patch.setattr(Kernel, "pick", counted_pick)
-            patch.setattr(JobPlacement, "_try", counted_try)
-            assert Scheduler(conf, seed=seed).decide(snapshot_of(made), 0.0) == slow
-    # where refusals are remembered, zones that were full stay out: such a gang does not fit at all
-    fits = not (remember and scene == "even")
-    assert (len(runs), set(runs) == {12}, bool(singles)) == (5, fits, not fits)

@@ -38,17 +38,6 @@ def test_objects_may_come_in_any_order(cluster: Any, data: Any) -> None:
     assert wanted == described(shuffled)
 
 
-@settings(max_examples=40)
-@given(cluster=clusters(), data=st.data())
-def test_decisions_do_not_depend_on_the_order_of_arrival(cluster: Any, data: Any) -> None:
-    """Only equal best nodes differ by when they were first seen."""
-    nodes = [manifest for manifest in cluster if manifest["kind"] == "Node"]
-    mixed = data.draw(st.permutations(cluster))
-    in_order = iter(nodes)
-    mixed = [next(in_order) if each["kind"] == "Node" else each for each in mixed]
-    assert decide(snapshot_of(cluster)) == decide(snapshot_of(mixed))
-
-
 @settings(max_examples=30)
 @given(first=clusters(), second=clusters(), data=st.data())
 def test_changes_and_deletions_equal_a_fresh_start(first: Any, second: Any, data: Any) -> None:

@@ -3,14 +3,11 @@
 from typing import Any
 from unittest import mock
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api.conf import parse_conf
-from pumice.framework.placement.turns import BatchedTurns
 from pumice.framework.plugin import Plugin
-from pumice.kernel.library import library
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.reference import reference_decide
@@ -183,41 +180,6 @@ def test_turns_decide_as_the_plain_way(
     assert fast == reference_decide(snapshot_of(cluster), conf, seed=seed)
 
 
-class Counting:
-    """Counts the turns that are taken together."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.turns = 0
-        place = BatchedTurns._place
-
-        def counted_place(turns: Any, some: Any) -> int:
-            n = place(turns, some)
-            self.turns += n
-            return n
-
-        monkeypatch.setattr(BatchedTurns, "_place", counted_place)
-
-
-NEEDS_KERNEL = pytest.mark.skipif(library() is None, reason="turns are taken one by one")
-
-
-@NEEDS_KERNEL
-def test_turns_of_gangs_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    counting = Counting(monkeypatch)
-    made: list[Any] = [queue("blue"), *(node(f"n{i}", cpu=16, memory="64Gi") for i in range(20))]
-    for i in range(30):
-        group = pod_group(f"g{i}", queue="blue", phase="Inqueue", min_member=4)
-        group["spec"]["minTaskMember"] = {"master": 1, "worker": 3}
-        pods = [
-            pod(f"g{i}-{k}", group=f"g{i}", cpu=1, memory="1Gi", role="worker" if k else "master")
-            for k in range(4)
-        ]
-        made += [group, *pods]
-    decisions = Scheduler(conf_of("spread", "proportion")).cycle(made, 0.0)
-    assert len(decisions.binds) == 120
-    assert counting.turns == 30
-
-
 def test_of_a_gang_that_finds_too_few_nodes_nothing_stays() -> None:
     made: list[Any] = [queue("blue"), *(node(f"n{i}", cpu=4, memory="64Gi") for i in range(8))]
     for i in range(20):
@@ -229,48 +191,13 @@ def test_of_a_gang_that_finds_too_few_nodes_nothing_stays() -> None:
     assert found == reference_decide(snapshot_of(made), conf)
 
 
-@NEEDS_KERNEL
-def test_turns_up_to_the_limit_of_a_queue_go_together(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    counting = Counting(monkeypatch)
-    made: list[Any] = [queue("blue", capability={"cpu": 70}), queue("green")]
-    made += [node(f"n{i}", cpu=16, memory="64Gi") for i in range(20)]
-    for i in range(60):
-        made += three(f"g{i:02d}", ("blue", "green")[i % 2])
-    conf = conf_of("spread", "capacity")
-    found = Scheduler(conf).decide(snapshot_of(made), 0.0)
-    assert len(found.binds) == 3 * (23 + 30)
-    assert counting.turns >= 2 * 23
-    assert found == reference_decide(snapshot_of(made), conf)
-
-
 def three(name: str, queue_name: str, cpu: Any = 1) -> list[Any]:
     """A gang of three pods."""
     group = pod_group(name, queue=queue_name, phase="Inqueue", min_member=3)
     return [group, *(pod(f"{name}-{k}", group=name, cpu=cpu, memory="1Gi") for k in range(3))]
 
 
-def many(n_nodes: int, n_jobs: int) -> list[Any]:
-    made: list[Any] = [queue("blue"), queue("green")]
-    made += [node(f"n{i}", cpu=16, memory="64Gi") for i in range(n_nodes)]
-    for i in range(n_jobs):
-        made += lone(i, SHAPES[i % 3], ("blue", "green")[i % 2])
-    return made
-
-
-@NEEDS_KERNEL
-@pytest.mark.parametrize("scores", sorted(SCORES))
-def test_many_turns_are_taken_together(scores: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    counting = Counting(monkeypatch)
-    decisions = Scheduler(conf_of(scores, "proportion")).cycle(many(20, 120), 0.0)
-    assert len(decisions.binds) == 120
-    assert counting.turns >= 110
-
-
-def test_a_plugin_that_declares_nothing_has_its_turns_taken_one_by_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_plugin_that_declares_nothing_has_its_turns_taken_one_by_one() -> None:
     class Picky(Plugin, name="picky"):
         """Allows a queue one task fewer than it has jobs."""
 
@@ -280,44 +207,9 @@ def test_a_plugin_that_declares_nothing_has_its_turns_taken_one_by_one(
         def overused(self, queue: Any) -> bool:
             return bool(self._ssn.snapshot.queues.allocated[0, queue.row] >= 3000)
 
-    counting = Counting(monkeypatch)
     conf = parse_conf("actions: allocate\ntiers:\n- plugins: [{name: gang}, {name: picky}]\n")
     scheduler = Scheduler(conf, plugins={"picky": Picky})
     manifests = [queue("blue"), node("n", cpu=32, memory="64Gi")]
     for i in range(20):
         manifests += lone(i, ("1", "1Gi"), "blue")
     assert len(scheduler.cycle(manifests, 0.0).binds) == 3
-    assert counting.turns == 0
-
-
-def test_pods_that_others_wish_near_are_not_taken_for_others_of_their_shape() -> None:
-    made: list[Any] = [queue("blue")]
-    made += [node(f"n{i}", cpu=16, memory="64Gi", labels={"zone": "ab"[i % 2]}) for i in range(6)]
-    made += lone(99, ("1", "1Gi"), "blue", node="n3", phase="Running", spec={"affinity": WISH})
-    for i in range(30):
-        made += lone(i, ("500m", "1Gi"), "blue", labels={"app": "y" if i % 3 == 2 else "x"})
-    conf = conf_of("spread", "proportion")
-    for seed in range(5):
-        fast = Scheduler(conf, seed=seed).decide(snapshot_of(made), 0.0)
-        assert fast == reference_decide(snapshot_of(made), conf, seed=seed)
-
-
-def test_turns_before_one_that_finds_no_node_are_kept() -> None:
-    """In a full cluster with jobs of several sizes, most turns are drawn up only a few times."""
-    drawn = 0
-    draw_up = BatchedTurns._draw_up
-
-    def counted(self: Any, queues: Any, most: int) -> Any:
-        nonlocal drawn
-        turns = draw_up(self, queues, most)
-        drawn += len(turns)
-        return turns
-
-    sizes = [("1", "1Gi"), ("2", "1Gi"), ("3", "1Gi"), ("5", "1Gi")]
-    jobs = [each for i in range(400) for each in lone(i, sizes[i % 4], "blue")]
-    nodes = [node(f"n{i}", cpu=8, memory="64Gi") for i in range(40)]
-    objects, conf = [queue("blue"), *nodes, *jobs], conf_of("spread", "proportion")
-    with mock.patch.object(BatchedTurns, "_draw_up", counted):
-        found = Scheduler(conf).decide(snapshot_of(objects), now=0.0)
-    assert found.binds == reference_decide(snapshot_of(objects), conf, now=0.0).binds
-    assert drawn < 4 * 400

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from pumice.clock import RealClock, VirtualClock
+from pumice.clock import Deadline, RealClock, VirtualClock
 
 
 def test_timers_run_in_the_order_of_time_then_of_setting() -> None:
@@ -59,3 +59,12 @@ def test_real_time_runs_what_is_due_when_asked() -> None:
     clock.call_at(clock.now() + 3600, lambda: ran.append("future"))
     assert clock.run_due() == 1
     assert ran == ["past"]
+
+
+def test_a_part_of_an_answer_has_half_of_the_time_and_states_all_of_it() -> None:
+    whole = Deadline.of(600.0)
+    half = whole.halved()
+    assert half.within_s == 600.0
+    assert 299.0 < whole.ends - half.ends <= 300.0
+    assert Deadline.of(0.0).halved().is_over
+    assert not Deadline().halved().is_over

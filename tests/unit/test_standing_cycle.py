@@ -5,15 +5,13 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.api.decisions import Decisions
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.snapshot import Snapshot
-from pumice.framework.session import Session
 from pumice.plugin import Plugin
-from pumice.scheduler import Observer, Scheduler
+from pumice.scheduler import Scheduler
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.standing.refused_jobs import CHECKED_EACH_S
 from pumice.testing import node, pod, pod_group, queue
@@ -116,7 +114,6 @@ BIG = [
         pod(f"{name}-0", group=name, cpu=8),
     )
 ]
-SMALL = [pod_group("small", min_member=1), pod("small-0", group="small", cpu=1)]
 
 
 def put(cluster: EmbeddedCluster, *manifests: dict[str, Any]) -> None:
@@ -141,44 +138,6 @@ def served(
     for _ in range(2):
         live.cycle()
     return cluster, live
-
-
-class Tried(Observer):
-    """Takes the jobs that a cycle tries."""
-
-    def decided(self, ssn: Session, decisions: Decisions) -> None:
-        del decisions
-        keys = ssn.snapshot.jobs.keys
-        self.jobs = sorted(keys[row].partition("/")[2] for row in ssn.records.turns)
-        self.refused = len(ssn.records.by_job.keys() - ssn.records.turns.keys())
-
-
-@pytest.mark.parametrize(
-    ("plugin", "change", "tried", "refused"),
-    [
-        pytest.param("binpack", SMALL, ["small"], 4, id="another job starts"),
-        pytest.param("binpack", [node("n1", cpu=5)], [], 4, id="room that does not suffice"),
-        pytest.param("moody", [node("n1", cpu=5)], [], 4, id="a plugin that refuses nothing"),
-        pytest.param(
-            "binpack",
-            [node("n1", cpu=16, unschedulable=True)],
-            ["big"],
-            3,
-            id="another reason, found by the first for all",
-        ),
-        pytest.param(
-            "binpack", [node("n1", cpu=16)], ["big", "big-1", "big-2", "big-3"], 0, id="room"
-        ),
-    ],
-)
-def test_refused_jobs_are_tried_again_when_what_refused_them_has_changed(
-    plugin: str, change: list[dict[str, Any]], tried: list[str], refused: int
-) -> None:
-    cluster, live = served(plugin)
-    put(cluster, *change)
-    seen = Tried()
-    live.cycle(seen)
-    assert (seen.jobs, seen.refused) == (tried, refused)
 
 
 def test_refused_jobs_that_should_have_been_tried_are_counted() -> None:

@@ -29,8 +29,11 @@ PACKAGES: Final[Mapping[str, str]] = {
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
 }
 """The programs of a control plane."""
-CLIENTS: Final[Mapping[str, str]] = {"helm": "helm.sh/helm/v3/cmd/helm"}
-"""Programs of other projects that tests run against `pumice up`."""
+CLIENTS: Final[Mapping[str, str]] = {
+    "helm": "helm.sh/helm/v3/cmd/helm",
+    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+}
+"""Programs that only some tests or measurements run."""
 _APART: Final[Mapping[str, tuple[str, str]]] = {
     "kwok": ("sigs.k8s.io/kwok", KWOK),
     "helm": ("helm.sh/helm/v3", HELM),

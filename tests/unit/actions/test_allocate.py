@@ -1,13 +1,11 @@
 """allocate: queues in turn, their best job, one round of placing, all of a gang or none."""
 
 from typing import Any
-from unittest import mock
 
 import pytest
 
 from pumice.actions.allocate import allocate
 from pumice.core.resources import CPU
-from pumice.framework.job_placement import JobPlacement
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Why
 from pumice.testing import node, pod, pod_group, queue
@@ -154,26 +152,6 @@ def test_after_a_role_failed_its_other_tasks_are_not_tried(decide: Any) -> None:
     assert names(decisions) == ["a-p-2"]
 
 
-def test_equal_tasks_are_placed_together_up_to_the_minimum_of_their_role(decide: Any) -> None:
-    """The other job starts, too: the first is ready with four of its six."""
-    world = [QUEUE, node("n1", cpu=8)]
-    for name, size in (("a", 6), ("b", 4)):
-        minima = {"worker": 4}
-        world += [pod_group(name, min_member=4, min_task_member=minima, phase="Inqueue")]
-        world += [pod(f"{name}-{i}", group=name, cpu=1, role="worker") for i in range(size)]
-    heads = JobPlacement._equal_heads
-    found: list[int] = []
-
-    def counted(*args: Any) -> int:
-        found.append(heads(*args))
-        return found[-1]
-
-    with mock.patch.object(JobPlacement, "_equal_heads", counted):
-        decisions = decide(world, "gang", actions="allocate")
-    assert names(decisions) == [f"{name}-{i}" for name in "ab" for i in range(4)]
-    assert found == [4, 4]
-
-
 def test_pods_without_a_role_are_each_tried(decide: Any) -> None:
     pods = [role("a-w-0", 9, None), role("a-w-1", 1, None), role("a-p-2", 1, None)]
     decisions = decide(roles({}, 1, *pods), actions="allocate")
@@ -259,30 +237,6 @@ def test_refusals_of_a_role_last_one_round(decide: Any) -> None:
     ]
     decisions = decide(world, "priority gang", actions="allocate")
     assert decisions.binds == {"default/a-1": "n2", "default/a-2": "n1"}
-
-
-class Counting(Plugin, name="counting"):
-    """Refuses every task and writes down which it was asked about."""
-
-    foreseeable = True
-
-    def on_open(self, ssn: Any) -> None:
-        self.asked: list[str] = []
-
-    def allocatable(self, queue: Any, task: Any) -> bool:
-        self.asked.append(task.key)
-        return False
-
-
-def test_of_equal_tasks_that_a_queue_refuses_the_first_and_the_last_are_asked_about() -> None:
-    world = [QUEUE, node("n1", cpu=9), *gang("a", 9), pod("a-x-9", group="a", cpu=2)]
-    counting = Counting()
-    ssn = open_session(world, [counting])
-    allocate(ssn)
-    assert [*dict.fromkeys(counting.asked)] == ["default/a-w-0", "default/a-w-8", "default/a-x-9"]
-    assert ssn.records.by_job[ssn.snapshot.jobs.row_of["default/a"]].numbers["task"] == (
-        "default/a-x-9"
-    )
 
 
 class Licensed(Plugin, name="licensed"):

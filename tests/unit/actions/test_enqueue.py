@@ -79,7 +79,7 @@ def test_one_refusal_is_enough(decide: Any) -> None:
     found = decide(objects, "overcommit proportion", actions="enqueue")
     assert phases(found) == {"j": "Pending"}
     assert found.explanations["default/j"].startswith(
-        "not enqueued: over the quota of queue default"
+        "not enqueued: over the limit of queue default"
     )
 
 

@@ -267,36 +267,6 @@ def test_nodes_that_allocate_found_hopeless_are_not_asked_again(decide: Any) -> 
     assert decisions.evictions == ["default/a-0"]
 
 
-class Counting(Plugin, name="counting"):
-    """Allows the queue a given amount of cpu, and counts how often it is asked."""
-
-    foreseeable = True
-
-    def on_open(self, ssn: Any) -> None:
-        self.most, self.times = 0.0, 0
-
-    def allocatable(self, queue: Any, task: Any) -> bool:
-        self.times += 1
-        return bool(queue.allocated_or_pipelined[0] + task.request[0, 0] <= self.most)
-
-
-@pytest.mark.parametrize(("cpus", "evicted"), [(14, 0), (16, 8), (19, 8)])
-def test_a_queue_that_no_eviction_brings_below_its_limit_is_asked_a_few_times(
-    cpus: int, evicted: int
-) -> None:
-    """Sixteen cpus are in use; at most two leave a node, and a pod takes one."""
-    nodes = [node(f"n{i}", cpu=2) for i in range(8)]
-    running = [each for i in range(8) for each in old(f"old{i}", 2, on=f"n{i}")]
-    counting, conformance = Counting(), Conformance()
-    ssn = open_session(
-        [*BASE, *nodes, *running, *new(n=8)], [Priority(), Gang(), conformance], [counting]
-    )
-    counting.most = 1000.0 * cpus
-    preempt_action(ssn)
-    assert len(ssn.intents.made) == evicted
-    assert counting.times <= 3 * max(evicted, 1)
-
-
 class Grudge(Plugin, name="grudge"):
     """Takes nobody into the queue while one pod is there, whatever the queue holds."""
 

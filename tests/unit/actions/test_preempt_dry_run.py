@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pumice.actions.preempt_dry_run import DryRun
 from pumice.core.status import Status
 from pumice.framework.eviction.candidates import Candidates
-from pumice.framework.eviction.sums import Plans
 from pumice.framework.plugin import Plugin
 from pumice.testing import node, pod, pod_group, priority_class, queue
 from pumice.testing.samples import open_session
@@ -193,50 +191,7 @@ def test_all_victims_of_the_best_plan_go(preempt: Any) -> None:
     assert decisions.pipelined == {"default/new-0": "n1"}
 
 
-LOWEST = -(2**31)
 """The lowest priority that a pod can state."""
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_cheapest_plan_is_found_as_by_comparing_all(seed: int) -> None:
-    """Highest priority, sum above the lowest there is, number, the latest first start."""
-    rng = np.random.default_rng(seed)
-    pods = []
-    for i in range(10):
-        one = pod(f"p{i}", cpu=1, node="n0", priority=[0, 0, 5, LOWEST][int(rng.integers(4))])
-        if i % 4:
-            one["status"]["startTime"] = f"2026-01-15T0{int(rng.integers(3))}:00:00Z"
-        pods.append(one)
-    now = 1_768_435_200.0 + 7200.0  # 2026-01-15T02:00:00Z
-    ssn = open_session([*BASE, *(node(f"n{i}", cpu=9) for i in range(6)), *pods], now=now)
-    run = DryRun(ssn, Candidates(ssn, Plugin.preemptable, (Status.RUNNING,)))
-    tasks = ssn.snapshot.tasks
-
-    def priority(row: int) -> int:
-        return int(tasks.pods[row].spec.priority or 0)  # type: ignore[attr-defined]
-
-    for _ in range(40):
-        plans = [
-            sorted(rng.choice(10, int(rng.integers(1, 4)), replace=False).tolist(), key=priority)
-            for _ in range(int(rng.integers(1, 6)))
-        ]
-
-        def cost(rows: list[int]) -> tuple[float, ...]:
-            highest = max(map(priority, rows))
-            starts = [
-                now if np.isnan(tasks.started[row]) else float(tasks.started[row])
-                for row in rows
-                if priority(row) == highest
-            ]
-            return highest, sum(priority(row) - LOWEST for row in rows), len(rows), -min(starts)
-
-        made = Plans(
-            np.arange(len(plans)),
-            np.array([row for rows in plans for row in rows]),
-            np.repeat(np.arange(len(plans)), [len(rows) for rows in plans]),
-        )
-        costs = [cost(rows) for rows in plans]
-        assert run._cheapest(made) == costs.index(min(costs))
 
 
 @pytest.mark.parametrize(
@@ -263,18 +218,3 @@ def test_as_many_plans_are_made_as_the_arguments_say(
     ssn = open_session(BASE, action_arguments={"preempt": arguments})
     run = DryRun(ssn, Candidates(ssn, Plugin.preemptable, (Status.RUNNING,)))
     assert run._plans_wanted(n) == wanted
-
-
-def test_plans_are_joined_up_to_as_many_as_are_wanted() -> None:
-    one = Plans.of(np.array([7, 8, 9]), np.array([1, 2, 3]), np.array([0, 2, 2]))
-    assert (one.nodes.tolist(), one.place.tolist()) == ([7, 9], [0, 1, 1])
-    two = Plans.of(np.array([5, 6]), np.array([4, 5]), np.array([0, 1]))
-    for most, nodes, rows, place in (
-        (9, [7, 9, 5, 6], [1, 2, 3, 4, 5], [0, 1, 1, 2, 3]),
-        (3, [7, 9, 5], [1, 2, 3, 4], [0, 1, 1, 2]),
-        (1, [7], [1], [0]),
-        (0, [], [], []),
-    ):
-        joined = Plans.join([one, two], most)
-        found = joined.nodes.tolist(), joined.rows.tolist(), joined.place.tolist()
-        assert found == (nodes, rows, place)

@@ -286,6 +286,7 @@ ALLOWED: Final = {
     "cluster/http/tls.py": "a file without a name for OpenSSL, gone at once",
     "kernel/library.py": "a compiler writes into a folder of its own; the result takes its name",
     "library/plots.py": "figures are drawn into memory, and written by the one function",
+    "records/stores.py": "objects of a store such as S3, put there whole",
     "testing/recorded/vcctl.py": "a folder for one test, gone at its end",
 }
 

@@ -158,14 +158,14 @@ def sentences(manifest: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ({"minMembers": 1}, "there is no field spec.minMembers (did you mean spec.minMember?)"),
+        ({"minMembers": 1}, "unknown field spec.minMembers; did you mean spec.minMember?"),
         (
             {"networkTopology": {"mod": "hard"}},
-            "there is no field spec.networkTopology.mod (did you mean spec.networkTopology.mode?)",
+            "unknown field spec.networkTopology.mod; did you mean spec.networkTopology.mode?",
         ),
-        ({"subGroupPolicy": [{}, {"x": 1}]}, "there is no field spec.subGroupPolicy[1].x"),
-        ({"colour": "red"}, "there is no field spec.colour"),
-        ({3: 1}, "there is no field spec.3"),
+        ({"subGroupPolicy": [{}, {"x": 1}]}, "unknown field spec.subGroupPolicy[1].x"),
+        ({"colour": "red"}, "unknown field spec.colour"),
+        ({3: 1}, "unknown field spec.3"),
     ],
 )
 def test_a_field_is_named_with_its_place_and_what_was_meant(spec: Any, sentence: str) -> None:

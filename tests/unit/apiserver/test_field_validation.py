@@ -10,11 +10,9 @@ from pumice.apiserver.rest import Request, RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.testing import pod
 from pumice.webhooks.embedded import EmbeddedAdmission
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
-PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"
 MERGE = "application/merge-patch+json"
 NOT_A_JOB = 'Job in version "v1alpha1" cannot be handled as a Job'
@@ -88,15 +86,6 @@ def test_otherwise_it_is_dropped_with_or_without_a_warning(
     assert "continers" not in stored["spec"]["tasks"][0]["template"]["spec"]
 
 
-def test_a_pod_of_its_own_is_held_to_its_fields_too(api: Any) -> None:
-    wrong = pod("p", cpu=1)
-    wrong["spec"]["containers"][0]["imagePullPolcy"] = "Always"
-    answer = ask(api, "POST", PODS, wrong, "Strict")
-    assert answer.code == 400
-    assert 'unknown field "spec.containers[0].imagePullPolcy"' in answer.content["message"]
-    assert ask(api, "POST", PODS, pod("p", cpu=1), "Strict").code == 201
-
-
 def test_a_patch_is_judged_by_what_it_makes_of_the_object(api: Any) -> None:
     assert ask(api, "POST", JOBS, job(), "Strict").code == 201
     wrong = {"spec": {"minAvailabel": 1}}
@@ -105,12 +94,6 @@ def test_a_patch_is_judged_by_what_it_makes_of_the_object(api: Any) -> None:
     assert 'unknown field "spec.minAvailabel"' in answer.content["message"]
     taken_off = {"spec": {"minAvailabel": None}, "metadata": {"labels": {"a": "b"}}}
     assert ask(api, "PATCH", f"{JOBS}/j", taken_off, "Strict", MERGE).code == 200
-
-
-def test_a_replaced_object_is_held_to_its_fields(api: Any) -> None:
-    made = ask(api, "POST", JOBS, job(), "Strict").content
-    made["spec"]["queuee"] = "default"
-    assert ask(api, "PUT", f"{JOBS}/j", made, "Strict").code == 400
 
 
 def test_kinds_that_are_declared_in_part_are_not_judged(api: Any) -> None:

@@ -55,15 +55,6 @@ def client() -> Any:
     return Client()
 
 
-def test_an_object_is_created_read_and_listed(client: Any) -> None:
-    code, made = client.ask("POST", PODS, pod("a", cpu=1))
-    assert (code, made["metadata"]["namespace"]) == (201, "default")
-    assert client.get(f"{PODS}/a") == (200, made)
-    assert client.names("/api/v1/pods") == ["a"]
-    assert client.names("/api/v1/namespaces/other/pods") == []
-    assert client.writes == 1
-
-
 def test_what_is_not_there_is_reported_in_the_words_of_kubernetes(client: Any) -> None:
     code, status = client.get("/apis/batch.volcano.sh/v1alpha1/namespaces/x/jobs/train")
     assert code == 404
@@ -103,16 +94,6 @@ def test_a_strategic_patch_keeps_its_directives(client: Any) -> None:
     kind = "application/strategic-merge-patch+json"
     code, made = client.ask("PATCH", f"{PODS}/a", patch, kind=kind)
     assert (code, made["metadata"]["finalizers"]) == (200, ["x/b"])
-
-
-def test_a_json_patch_is_applied_once(client: Any) -> None:
-    client.ask("POST", PODS, pod("a"))
-    patch = [
-        {"op": "add", "path": "/metadata/finalizers", "value": []},
-        {"op": "add", "path": "/metadata/finalizers/-", "value": "x/a"},
-    ]
-    code, made = client.ask("PATCH", f"{PODS}/a", patch, kind="application/json-patch+json")
-    assert (code, made["metadata"]["finalizers"]) == (200, ["x/a"])
 
 
 def test_a_patch_that_takes_all_memory_is_refused(client: Any) -> None:
@@ -210,31 +191,6 @@ def test_an_eviction_asks_disruption_budgets(client: Any) -> None:
     client.cluster.update_status({**made, "status": {"disruptionsAllowed": 1}})
     assert client.ask("POST", f"{PODS}/a/eviction", {"metadata": {"name": "a"}})[0] == 201
     assert client.get(f"{PODS}/a")[1]["metadata"]["deletionTimestamp"]
-
-
-def test_a_service_has_a_type_an_address_and_whole_ports(client: Any) -> None:
-    path = "/api/v1/namespaces/default/services"
-    specs = {
-        "plain": {"ports": [{"port": 80}]},
-        "headless": {"clusterIP": "None", "ports": [{"port": 80, "targetPort": 8080}]},
-        "outside": {"type": "NodePort", "ports": [{"port": 1, "protocol": "UDP"}]},
-        "named": {"type": "ExternalName", "externalName": "example.com"},
-    }
-    made = {
-        name: client.ask("POST", path, {"metadata": {"name": name}, "spec": spec})[1]["spec"]
-        for name, spec in specs.items()
-    }
-    assert made["plain"]["type"] == "ClusterIP"
-    assert made["plain"]["clusterIP"] == "10.96.0.2"
-    assert made["plain"]["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
-    assert (made["headless"]["clusterIP"], made["headless"]["clusterIPs"]) == ("None", ["None"])
-    assert made["headless"]["ports"][0]["targetPort"] == 8080
-    assert made["outside"]["ports"][0]["nodePort"] >= 30000
-    assert made["outside"]["clusterIP"] != made["plain"]["clusterIP"]
-    assert "clusterIP" not in made["named"]
-    rows = {row["cells"][0]: row["cells"][1:5] for row in client.get(path, accept=TABLE)[1]["rows"]}
-    assert rows["outside"] == ["NodePort", "10.96.0.4", "<none>", "1:30021/UDP"]
-    assert rows["named"] == ["ExternalName", "<none>", "example.com", "<none>"]
 
 
 def test_replicas_are_read_and_written_as_a_scale(client: Any) -> None:
@@ -390,13 +346,6 @@ def test_the_only_user_may_do_everything(client: Any, place: str, answer: Any) -
     assert (code, made["status"][answer[0]]) == (201, answer[1])
     assert made["spec"] == {"namespace": "default"}
     assert client.get(f"/apis/{place}")[0] == 405
-
-
-def test_questions_are_discovered(client: Any) -> None:
-    found = client.get("/apis/authorization.k8s.io/v1")[1]["resources"]
-    assert {(one["name"], *one["verbs"]) for one in found} >= {
-        ("selfsubjectaccessreviews", "create")
-    }
 
 
 def test_events_are_served_in_their_newer_form_too(client: Any) -> None:

@@ -5,13 +5,11 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
-from pumice.apiserver import served_cluster
 from pumice.apiserver.served_cluster import FastClock, RunningPlane, ServedCluster
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve.embedded import EmbeddedControlPlane
@@ -178,78 +176,3 @@ def test_what_breaks_a_cycle_is_kept_and_the_plane_goes_on(
         time.sleep(0.01)
     running.stop()
     assert isinstance(running.failure, ZeroDivisionError)
-
-
-def test_clients_are_served_until_they_stop_writing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = FastClock()
-    plane = EmbeddedControlPlane(cluster=EmbeddedCluster(clock))
-    running = RunningPlane(plane, clock)
-    pauses: list[float] = []
-
-    def pause(seconds: float) -> bool:
-        pauses.append(seconds)
-        if len(pauses) < 4:
-            running.wake()
-        time.sleep(seconds)
-        return False
-
-    monkeypatch.setattr(running._stop, "wait", pause)
-    running._serve_clients(step_s=10.0)
-    assert len(pauses) == 4  # until the writes stopped
-    assert running._woken.is_set()  # the writes are processed next
-    running._woken.clear()
-    running._serve_clients(step_s=0.0)
-    assert len(pauses) == 5
-    assert not running._woken.is_set()
-
-
-def test_clients_that_go_on_writing_get_three_times_as_long_as_a_cycle(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = FastClock()
-    running = RunningPlane(EmbeddedControlPlane(cluster=EmbeddedCluster(clock)), clock)
-    now = 0.0
-
-    def pause(seconds: float) -> bool:
-        nonlocal now
-        now += seconds
-        running.wake()
-        return False
-
-    monkeypatch.setattr(running._stop, "wait", pause)
-    monkeypatch.setattr(served_cluster, "time", SimpleNamespace(monotonic=lambda: now))
-    running._serve_clients(step_s=0.1)
-    assert 0.29 < now < 0.35
-    running._serve_clients(step_s=60.0)
-    assert 1.29 < now < 1.4  # a second at most
-
-
-def test_clients_get_time_by_the_cycle_that_their_writes_will_take(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = FastClock()
-    running = RunningPlane(EmbeddedControlPlane(cluster=EmbeddedCluster(clock)), clock)
-    now = [0.0]
-
-    def step() -> bool:
-        now.append(now[-1] + 0.1)
-        if len(now) > 3:
-            running._stop.set()
-        return True
-
-    def pause(seconds: float) -> bool:
-        now[-1] += seconds
-        for _ in range(10 if len(now) == 2 else 40):
-            running.wake()
-        return running._stop.is_set()
-
-    monkeypatch.setattr(running, "_step", step)
-    monkeypatch.setattr(running, "_wait", lambda _: None)
-    monkeypatch.setattr(running._stop, "wait", pause)
-    monkeypatch.setattr(served_cluster, "time", SimpleNamespace(monotonic=lambda: now[-1]))
-    running._run()
-    first, second = now[1] - 0.1, now[2] - now[1] - 0.1
-    assert 0.29 < first < 0.35  # nothing is known about their cost yet
-    assert 0.95 < second < 1.05  # the second cycle had 150 writes, and now they are more

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -129,18 +128,6 @@ def test_a_body_that_does_not_come_is_given_up(connection: Any, monkeypatch: Any
     assert connection.getresponse().status == 408
 
 
-def test_who_sends_no_whole_request_is_not_waited_for(cluster: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(http_server, "_IDLE_S", 0.1)
-    server = ApiServer(RestApi(cluster))
-    server.start()
-    try:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as slow:
-            slow.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n")
-            assert slow.recv(1) == b""
-    finally:
-        server.stop()
-
-
 def test_the_number_of_watches_is_bounded(server: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(api_server, "_MOST_WATCHES", 2)
     with ExitStack() as stack:
@@ -225,15 +212,6 @@ def test_stopping_ends_watches(server: Any, connection: Any) -> None:
     stopping.start()
     assert step() is None
     stopping.join()
-
-
-def test_stopping_waits_for_nobody_who_is_connected(server: Any, connection: Any) -> None:
-    assert ask(connection, "GET", "/version")[0] == 200
-    for runner in server._http._runners:
-        runner._shutdown_timeout = 60.0  # open requests would get that much
-    started = time.monotonic()
-    server.stop()
-    assert time.monotonic() - started < 20.0
 
 
 def test_a_port_that_is_taken_is_reported_at_once(cluster: Any, server: Any) -> None:

@@ -35,32 +35,6 @@ def reported(found: bytes) -> list[tuple[str, str, Any]]:
     ]
 
 
-def test_an_event_is_encoded_once_for_all_watches(
-    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoded: list[str] = []
-    encode = watches._line
-
-    def counted(type_: str, manifest: Any) -> bytes:
-        encoded.append(type_)
-        return encode(type_, manifest)
-
-    lines = EventLines()
-    all_watches = [watch(cluster, lines) for _ in range(3)]
-    for each in all_watches:
-        each.poll()
-    monkeypatch.setattr(watches, "_line", counted)
-    cluster.create(config_map("a", x="1"))
-    cluster.patch("ConfigMap", "default", "a", {"data": {"x": "2"}})
-    cluster.delete("ConfigMap", "default", "a")
-    (first, *others) = [each.poll() for each in all_watches]
-    assert reported(first) == [
-        ("ADDED", "a", {"x": "1"}), ("MODIFIED", "a", {"x": "2"}), ("DELETED", "a", {"x": "2"})
-    ]  # fmt: skip
-    assert others == [first, first]
-    assert encoded == ["ADDED", "MODIFIED", "DELETED"]
-
-
 def test_watches_of_other_forms_and_selections_share_nothing_they_should_not(
     cluster: EmbeddedCluster,
 ) -> None:

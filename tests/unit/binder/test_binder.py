@@ -7,9 +7,8 @@ import pytest
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.decisions import Condition, Decisions, JobRecord, PodGroupState, WaitingPod
-from pumice.binder import Binder, event_recorder
+from pumice.binder import Binder
 from pumice.clock import VirtualClock
-from pumice.cluster.base import Lane
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ConflictError, FencedError, RejectedError, UnavailableError
 from pumice.testing import pod, pod_group, queue
@@ -99,40 +98,6 @@ def test_pods_are_bound_before_victims_are_evicted(cluster: Any) -> None:
     assert cluster.get("Pod", "default", "q")["metadata"]["deletionTimestamp"]
 
 
-def test_a_victim_and_its_group_are_reported_which_action_wants_the_room(cluster: Any) -> None:
-    cluster.bind("default", "q", "n", {})
-    decided = Decisions(evictions=["default/q"], evicted_by={"default/q": "reclaim"})
-    Binder(cluster).apply(decided)
-    reported = {
-        (e["involvedObject"]["kind"], e["type"], e["reason"], e["message"])
-        for e in cluster.list("Event")[0]
-    }
-    assert reported == {
-        ("Pod", "Warning", "Evict", "Pod is evicted, because of reclaim"),
-        ("PodGroup", "Normal", "Evict", "reclaim"),
-    }
-
-
-def test_an_eviction_that_fails_is_reported(cluster: Any) -> None:
-    class Stubborn(Held):
-        def answer(self, write: Any) -> Any:
-            return RejectedError("Pod", problem="no") if write.verb == "evict" else None
-
-    writer = Stubborn()
-    binder = Binder(cluster, writer=writer)
-    binder.apply(Decisions(evictions=["default/q"]))
-    writer.go()
-    applied = binder.drain()
-    assert [each.key for each in applied.results if each.error] == ["default/q"]
-    assert len(applied.errors) == 1
-    assert applied.evicted == []
-
-
-def test_a_nomination_is_written_to_the_status(cluster: Any) -> None:
-    Binder(cluster).apply(Decisions(nominated={"default/p": "n"}))
-    assert cluster.get("Pod", "default", "p")["status"]["nominatedNodeName"] == "n"
-
-
 def test_a_group_gets_phase_counts_and_hyper_node(cluster: Any) -> None:
     state = PodGroupState(phase="Running", hyper_node="h", running=2, succeeded=1, failed=3)
     Binder(cluster).apply(Decisions(pod_groups={"default/g": state, "default/gone": state}))
@@ -200,29 +165,6 @@ def test_a_pod_that_was_bound_meanwhile_does_not_wait(cluster: Any) -> None:
     assert condition["status"] == "True"
 
 
-def test_conditions_may_be_left_out(cluster: Any) -> None:
-    Binder(cluster, write_conditions=False).apply(waits("too small"))
-    assert "conditions" not in cluster.get("Pod", "default", "p")["status"]
-
-
-def test_urgent_writes_are_handed_in_by_their_lanes(cluster: Any) -> None:
-    cluster.bind("default", "q", "n", {})
-    writer = Held()
-    decided = Decisions(
-        binds={"default/p": "n"},
-        evictions=["default/q"],
-        pod_groups={"default/g": PodGroupState("Running")},
-        queues={"default": {"cpu": "1"}},
-    )
-    Binder(cluster, writer=writer).apply(decided)
-    assert [lane for lane, _ in writer.writes] == [
-        Lane.BIND,
-        Lane.EVICT,
-        Lane.STATUS,
-        Lane.STATUS,
-    ]
-
-
 def test_a_bind_is_for_the_very_pod_that_was_seen(cluster: Any) -> None:
     writer = Held()
     binder = Binder(cluster, writer=writer)
@@ -233,16 +175,6 @@ def test_a_bind_is_for_the_very_pod_that_was_seen(cluster: Any) -> None:
     with pytest.raises(ConflictError):
         cluster.bind(**write.arguments)
     assert "nodeName" not in cluster.get("Pod", "default", "p")["spec"]
-
-
-def test_what_came_of_a_write_is_learned_when_it_is_known(cluster: Any) -> None:
-    writer = Held()
-    binder = Binder(cluster, writer=writer)
-    assert binder.apply(Decisions(binds={"default/p": "n"})).results == []
-    writer.go()
-    assert binder.drain().bound == ["default/p"]
-    assert binder.drain().results == []
-    assert writer.verbs() == ["bind", "record"]
 
 
 def test_a_status_on_its_way_is_not_written_again(cluster: Any) -> None:
@@ -281,17 +213,6 @@ def test_a_gate_is_removed_from_the_very_pod_that_was_seen(cluster: Any) -> None
     Binder(cluster, writer=writer).apply(Decisions(opened_gates=["default/shy"]))
     uid = cluster.get("Pod", "default", "shy")["metadata"]["uid"]
     assert writer.writes[0][1].arguments["patch"]["metadata"] == {"uid": uid}
-
-
-def test_a_gate_that_is_being_removed_is_not_removed_again(cluster: Any) -> None:
-    gated(cluster, "shy", QUEUE_GATE)
-    writer = Held()
-    binder = Binder(cluster, writer=writer)
-    for _ in range(3):
-        binder.apply(Decisions(opened_gates=["default/shy"]))
-        if len(writer.writes) == 2:
-            writer.go()  # done, but the cluster does not show it yet
-    assert writer.verbs() == ["patch"]
 
 
 def test_a_status_that_failed_is_written_again(cluster: Any) -> None:
@@ -404,26 +325,6 @@ def test_a_group_hears_once_that_it_waits_and_once_that_it_can_start(cluster: An
 @pytest.mark.parametrize(
     ("at", "message"),
     [
-        ("cluster", "resource in cluster is overused: overused cpu"),
-        ("queue", "queue resource quota insufficient: insufficient cpu"),
-    ],
-)
-def test_a_group_kept_out_of_its_queue_hears_of_the_resource(
-    cluster: Any, at: str, message: str
-) -> None:
-    record = JobRecord("enqueue", "over quota", {"resource": "cpu", "at": at})
-    other = JobRecord("nodes", "no node fits")
-    binder = Binder(cluster)
-    for phase, why in (("Pending", record), ("Inqueue", other), ("Pending", record)):
-        state = PodGroupState(phase)
-        binder.apply(Decisions(pod_groups={"default/g": state}, records={"default/g": why}))
-    reported = [(e["reason"], e["message"], e["type"]) for e in cluster.list("Event")[0]]
-    assert reported == [("Unschedulable", message, "Normal")]
-
-
-@pytest.mark.parametrize(
-    ("at", "message"),
-    [
         ("cluster", "resource in cluster is overused: overused cpu, overused memory"),
         ("q", "queue resource quota insufficient: insufficient cpu, insufficient memory"),
         (
@@ -450,22 +351,6 @@ def test_a_group_kept_out_of_its_queue_hears_of_every_short_resource(
     state = PodGroupState("Pending")
     binder.apply(Decisions(pod_groups={"default/g": state}, records={"default/g": record}))
     assert [event["message"] for event in cluster.list("Event")[0]] == [message]
-
-
-def test_events_are_about_the_very_object(cluster: Any) -> None:
-    Binder(cluster).apply(Decisions(binds={"default/p": "n"}))
-    (event,) = cluster.list("Event")[0]
-    uid = cluster.get("Pod", "default", "p")["metadata"]["uid"]
-    assert event["involvedObject"]["uid"] == uid
-
-
-def test_what_was_sent_is_forgotten_with_its_object(cluster: Any) -> None:
-    binder = Binder(cluster)
-    binder.apply(Decisions(pod_groups={"default/g": PodGroupState("Inqueue")}))
-    cluster.delete(GROUP, "default", "g")
-    for _ in range(64):
-        binder.apply(Decisions())
-    assert not len(binder._statuses)
 
 
 class Refusing(Held):
@@ -496,24 +381,6 @@ def test_a_refused_status_is_offered_ever_more_rarely_and_reported_once(
     assert sum("status refused" in record.message for record in caplog.records) == 3
 
 
-def test_a_refusal_is_forgotten_with_its_object_and_when_it_ends(cluster: Any) -> None:
-    writer = Refusing()
-    binder = Binder(cluster, writer=writer)
-    decided = Decisions(pod_groups={"default/g": PodGroupState("Inqueue")})
-    for _ in range(3):
-        binder.apply(decided)
-        writer.go()
-    cluster.delete(GROUP, "default", "g")
-    cluster.create(pod_group("g"))
-    binder.apply(decided)
-    assert writer.verbs().count("patch") == 2  # another object is offered its status at once
-    cluster.delete(GROUP, "default", "g")
-    writer.go()
-    for _ in range(64):
-        binder.apply(Decisions())
-    assert not len(binder._statuses)
-
-
 def test_a_status_whose_report_is_lost_is_written_again_in_the_end(cluster: Any) -> None:
     writer = Held()
     binder = Binder(cluster, writer=writer)
@@ -522,25 +389,6 @@ def test_a_status_whose_report_is_lost_is_written_again_in_the_end(cluster: Any)
         cluster.clock.advance(seconds)
         binder.apply(decided)
         assert len(writer.writes) == writes
-
-
-def test_a_report_that_cannot_be_followed_up_does_not_cost_the_others(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = Held()
-    binder = Binder(cluster, writer=writer)
-    binder.apply(Decisions(binds={"default/p": "n", "default/q": "n"}))
-    writer.go()
-    follow_up = binder._follow_up
-
-    def fails(outcome: Any) -> None:
-        if outcome.key == "default/p":
-            raise RuntimeError("no")
-        follow_up(outcome)
-
-    monkeypatch.setattr(binder, "_follow_up", fails)
-    assert binder.drain().bound == ["default/p", "default/q"]
-    assert writer.verbs() == ["bind", "bind", "record"]
 
 
 def test_events_that_are_not_taken_are_counted(cluster: Any) -> None:
@@ -557,16 +405,6 @@ def test_events_that_are_not_taken_are_counted(cluster: Any) -> None:
     assert binder.events_lost == 1
 
 
-def test_a_plugin_that_failed_for_a_group_is_reported_once(cluster: Any) -> None:
-    line = "plugin numbers failed in filter_shape: ValueError: no number"
-    binder = Binder(cluster)
-    for _ in range(2):
-        binder.apply(Decisions(failed_for={"default/g": [line], "default/gone": [line]}))
-    (event,) = cluster.list("Event")[0]
-    assert (event["involvedObject"]["name"], event["reason"]) == ("g", "PluginFailed")
-    assert (event["type"], event["message"], event.get("count", 1)) == ("Warning", line, 1)
-
-
 def test_an_annotation_is_written_although_the_status_stays(cluster: Any) -> None:
     state = PodGroupState(phase="Pending", hyper_node="s0")
     assert Binder(cluster).apply(Decisions(pod_groups={"default/g": state})).results
@@ -577,22 +415,10 @@ def test_an_annotation_is_written_although_the_status_stays(cluster: Any) -> Non
     assert cluster.get(GROUP, "default", "g")["metadata"]["resourceVersion"] == before
 
 
-def test_events_beyond_the_limit_are_left_out_until_others_are_answered(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(event_recorder, "_MOST", 2)
-    writer = Held()
-    binder = Binder(cluster, writer=writer)
-
-    def tell(text: str) -> None:
-        binder.apply(Decisions(failed_for={"default/g": [text]}))
-
-    for text in ("one", "two", "three", "four"):
-        tell(text)
-    assert writer.verbs() == ["record"] * 2
-    assert binder.events_lost == 2
-    writer.go()
-    binder.drain()
-    tell("five")
-    assert writer.verbs() == ["record"] * 3
-    assert binder.events_lost == 2
+def test_what_was_sent_is_forgotten_with_its_object(cluster: Any) -> None:
+    binder = Binder(cluster)
+    binder.apply(Decisions(pod_groups={"default/g": PodGroupState("Inqueue")}))
+    cluster.delete(GROUP, "default", "g")
+    for _ in range(64):
+        binder.apply(Decisions())
+    assert not len(binder._statuses)

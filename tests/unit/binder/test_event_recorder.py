@@ -119,16 +119,6 @@ def test_only_what_was_not_admitted_is_a_refusal(record: Any) -> None:
     assert recorder.take() == []
 
 
-def test_only_groups_that_are_gone_are_forgotten() -> None:
-    recorder = Recorder()
-    for is_there, again in ((True, 0), (False, 1)):
-        recorder.plugin_failed(GROUP, ["a"])
-        recorder.take()
-        recorder.prune(lambda name, is_there=is_there: is_there and name == "default/g")  # type: ignore[misc]
-        recorder.plugin_failed(GROUP, ["a"])
-        assert len(recorder.take()) == again
-
-
 def test_events_in_flight_are_counted_and_no_more_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -3,12 +3,9 @@
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from pumice.api.decisions import ClaimChoice
-from pumice.api.devices import Allocation, ClaimReservation
 from pumice.api.groups import PodGroup, PodGroupStatus
-from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
 from pumice.api.storage import PersistentVolume, PersistentVolumeClaim
 from pumice.cache.assume import Assumptions
@@ -36,58 +33,6 @@ def thought() -> Assumptions:
     return Assumptions()
 
 
-def test_of_a_pod_about_which_nothing_is_assumed_everything_is_as_it_is(
-    thought: Assumptions,
-) -> None:
-    given = one()
-    assert thought.show_pod(KEY, given) is given
-    assert not thought.forget(KEY)
-    assert thought.take_ended() == set()
-    assert not thought.waits_for(KEY, "u", "bound")
-
-
-def test_a_bound_pod_is_on_its_node_with_its_annotations(thought: Assumptions) -> None:
-    thought.bound(KEY, one(), "n", {"b": "2"})
-    found = thought.show_pod(KEY, one())
-    assert (found.spec.node_name, found.metadata.annotations) == ("n", {"a": "1", "b": "2"})
-    assert found.metadata.deletion_timestamp == ""
-    thought.bound(KEY, one(), "m", {})
-    found = thought.show_pod(KEY, one())
-    assert (found.spec.node_name, found.metadata.annotations) == ("m", {"a": "1"})
-
-
-def test_assumptions_about_one_pod_add_up(thought: Assumptions) -> None:
-    thought.held(KEY, one())
-    assert shown(thought, one()) == ("", False, True)
-    thought.bound(KEY, one(), "n", {})
-    assert shown(thought, one()) == ("n", False, False)
-    thought.evicted(KEY, one())
-    assert shown(thought, one()) == ("n", True, False)
-
-
-@pytest.mark.parametrize(
-    ("what", "left"),
-    [
-        ("bound", ("", True, True)),
-        ("evicted", ("n", False, False)),
-        ("held", ("n", True, False)),
-        ("", ("", False, False)),
-    ],
-)
-def test_each_assumption_is_dropped_by_its_name_or_with_all(
-    thought: Assumptions, what: str, left: Any
-) -> None:
-    thought.bound(KEY, one(), "n", {})
-    thought.evicted(KEY, one())
-    thought.held(KEY, one())
-    thought.take_ended()
-    assert thought.forget(KEY, what)
-    assert thought.take_ended() == {KEY}
-    assert thought.take_ended() == set()
-    assert shown(thought, one()) == left
-    assert thought.forget(KEY) is (what != "")
-
-
 @pytest.mark.parametrize(
     ("news", "left", "ended"),
     [
@@ -111,35 +56,6 @@ def test_what_the_cluster_reports_ends_what_it_confirms(
     assert bool(thought.take_ended()) is ended
     if ended and left[0] != "n":
         assert not thought.waits_for(KEY, "u", "bound")
-
-
-def test_a_pod_with_a_node_is_no_longer_held_back(thought: Assumptions) -> None:
-    thought.held(KEY, one())
-    assert shown(thought, one(node="n")) == ("n", False, False)
-    assert shown(thought, one()) == ("", False, False)
-    thought.held(KEY, one())
-    assert shown(thought, one(phase="Failed")) == ("", False, False)
-
-
-def test_what_is_waited_for_is_named(thought: Assumptions) -> None:
-    def waits() -> list[bool]:
-        return [thought.waits_for(KEY, "u", what) for what in ("bound", "evicted")]
-
-    thought.bound(KEY, one(), "n", {})
-    assert waits() == [True, False]
-    thought.evicted(KEY, one())
-    assert waits() == [True, True]
-    thought.forget(KEY, "bound")
-    assert waits() == [False, True]
-    assert not thought.waits_for(KEY, "another", "evicted")
-
-
-def test_a_successor_starts_without_assumptions(thought: Assumptions) -> None:
-    thought.evicted(KEY, one())
-    thought.take_ended()
-    thought.bound(KEY, one("v"), "n", {})
-    assert thought.take_ended() == {KEY}
-    assert shown(thought, one("v")) == ("n", False, False)
 
 
 def group(phase: str = "Pending", uid: str = "u", **marks: str) -> PodGroup:
@@ -169,14 +85,6 @@ def test_a_group_has_its_assumed_status_until_all_of_it_is_confirmed(
     assert (seen.status.phase, seen.metadata.annotations) == (phase, marks)
     is_over = found == group("Running", b="2") or found.metadata.uid == "v"
     assert thought.forget_group("default/g") is not is_over
-
-
-def test_without_annotations_a_group_keeps_its_own(thought: Assumptions) -> None:
-    assert thought.show_group("default/g", group()) == group()
-    thought.stated("default/g", group(), RUNNING, {})
-    assert thought.show_group("default/g", group()).metadata.annotations == {"a": "1"}
-    assert thought.forget_group("default/g")
-    assert not thought.forget_group("default/g")
 
 
 TAKES, MADE = ClaimChoice("ns/c", "v", "n"), ClaimChoice("ns/c", "", "n")
@@ -231,36 +139,3 @@ def test_a_node_is_selected_for_a_claim_that_has_none(
     assert thought.show_volume("", volume()).spec.claim_ref is None
     thought.forget_choice(MADE)
     assert thought.show_claim("ns/c", given) is given
-
-
-def test_a_choice_of_a_volume_is_no_choice_of_a_node(thought: Assumptions) -> None:
-    thought.chosen(TAKES, "u")
-    assert thought.show_claim("ns/c", claim()) == claim()
-    thought.forget_choice(MADE)
-    assert thought.show_volume("v", volume()).spec.claim_ref is not None
-
-
-def test_objects_that_are_shown_are_not_changed(thought: Assumptions) -> None:
-    given = one()
-    thought.bound(KEY, given, "n", {"b": "2"})
-    thought.evicted(KEY, given)
-    thought.show_pod(KEY, given)
-    assert given == replace(one())
-    assert from_manifest(pod("p")) is not None
-
-
-def test_a_reservation_without_devices_keeps_those_of_an_earlier_one(thought: Assumptions) -> None:
-    given = Allocation()
-    claims = [
-        ClaimReservation(claim="ns/c", uid="c1", allocation=given),
-        ClaimReservation(claim="ns/c", uid="c1", allocation=None),
-    ]
-    for each in claims:
-        thought.reserved(one(), [each])
-    (left,) = thought._resource_claims["ns/c"].values()
-    assert left.allocation is given
-    thought.reserved(one(), [ClaimReservation(claim="ns/c", uid="c2", allocation=None)])
-    (left,) = thought._resource_claims["ns/c"].values()
-    assert (left.uid, left.allocation) == ("c2", None)
-    assert thought.forget_claims("u") == ["ns/c"]
-    assert thought.forget_claims("u") == []

@@ -6,11 +6,8 @@ import pytest
 
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
-from pumice.cache.job_rows import JobRows
-from pumice.cache.task_rows import TaskRows
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.consistency import check
-from pumice.core.resources import CPU
 from pumice.core.snapshot import Snapshot
 from pumice.testing import node, pod, pod_group, queue
 
@@ -62,14 +59,6 @@ def test_others_are_taken_in_and_the_bad_one_is_reported_once(cluster: Any, spec
 
 
 @pytest.mark.parametrize("spec", [STRANGE, NOT_UTF8], ids=["unreadable", "refused"])
-def test_a_bad_pod_is_no_reason_not_to_start(cluster: Any, spec: Any) -> None:
-    cluster.restore([pod("bad", spec=spec), pod("good")])
-    informer = follow(cluster)
-    assert set(informer.snapshot.tasks.row_of) == {"default/good"}
-    assert informer.skipped == {"Pod": 1}
-
-
-@pytest.mark.parametrize("spec", [STRANGE, NOT_UTF8], ids=["unreadable", "refused"])
 def test_a_bad_pod_counts_on_its_node_until_it_goes(cluster: Any, spec: Any) -> None:
     informer = follow(cluster)
     cluster.restore([pod("bad", cpu=3, resources={GPU: 1}, node="n", spec=spec)])
@@ -117,31 +106,6 @@ def test_other_objects_keep_their_last_good_version(cluster: Any) -> None:
     assert "q" not in informer.snapshot.queues.row_of
 
 
-def test_an_object_that_breaks_the_tables_is_left_out_of_new_ones(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No such object is known; the recovery must still work."""
-    write = TaskRows.write
-
-    def breaks(self: Any, thing: Any, marks: Any) -> None:
-        write(self, thing, marks)
-        if thing.metadata.name == "bad" and thing.metadata.labels and marks.gated is False:
-            self.snapshot.nodes.books[:] = -1
-            raise OverflowError
-
-    monkeypatch.setattr(TaskRows, "write", breaks)
-    cluster.restore([pod("early", cpu=1, node="n")])
-    informer = follow(cluster)
-    cluster.restore([pod("a"), pod("bad", cpu=2, labels={"x": "y"}, node="n"), pod("c")])
-    assert sync(informer) == {"default/early", "default/a", "default/bad", "default/c"}
-    assert idle(informer) == 5000
-    assert informer.skipped == {"Pod": 1}
-    cluster.delete("Pod", "default", "bad", grace_s=0)
-    sync(informer)
-    assert idle(informer) == 7000
-    assert idle(follow(cluster)) == 7000
-
-
 def test_pods_cannot_fill_the_tables_with_resources_that_nobody_has(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,20 +148,6 @@ def test_a_priority_that_go_would_not_read_is_not_there(cluster: Any, text: Any)
     assert not informer.skipped
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("2147483647", 2**31 - 1),
-        ("2147483648", 5),
-        ("-2147483648", -(2**31)),
-        ("+" + "0" * 9999, 0),
-    ],
-)
-def test_priorities_have_32_bits(cluster: Any, text: Any, wanted: Any) -> None:
-    cluster.restore([pod("p", priority=5, annotations={"volcano.sh/task-priority": text})])
-    assert follow(cluster).snapshot.tasks.priority[0] == wanted
-
-
 HUGE = "9000000000000000000"
 
 
@@ -217,54 +167,9 @@ def test_a_node_is_as_before_when_an_endless_request_has_gone(cluster: Any, amou
     assert snapshot.nodes.used[:2, 0].tolist() == [1, 1]
 
 
-def test_queues_are_as_before_when_an_endless_request_has_gone(cluster: Any) -> None:
-    cluster.restore([queue("other"), pod("small", cpu="1m", group="g")])
-    informer = follow(cluster)
-
-    def pending() -> Any:
-        snapshot = informer.snapshot
-        tables = (snapshot.jobs, snapshot.queues, snapshot.namespaces)
-        rows = ("default/g", "default", "default")
-        found = (t.pending[CPU, t.row_of[row]] for t, row in zip(tables, rows, strict=True))
-        return [float(each) for each in found]
-
-    for i in range(20):
-        cluster.restore([pod(f"huge{i}", cpu=HUGE, group="h")])
-    cluster.restore([pod_group("h")])
-    sync(informer)
-    cluster.patch(GROUP, "default", "h", {"spec": {"queue": "other"}})
-    sync(informer)
-    assert pending()[:2] == [1, 1]
-    for i in range(20):
-        cluster.delete("Pod", "default", f"huge{i}", grace_s=0)
-    sync(informer)
-    assert pending() == [1, 1, 1]
-
-
 def test_a_node_that_claimed_too_much_is_corrected(cluster: Any) -> None:
     informer = follow(cluster)
     for cpu, gpu in ((HUGE, HUGE), ("8", "4")):
         cluster.merge_status("Node", "", "n", {"allocatable": {"cpu": cpu, GPU: gpu}})
         sync(informer)
     assert (idle(informer), idle(informer, GPU)) == (8000, 4000)
-
-
-def test_an_object_of_another_kind_that_breaks_the_tables_is_left_out_as_a_whole(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = JobRows.upsert_queue
-
-    def breaks(self: Any, queue: Any) -> None:
-        write(self, queue)
-        if queue.metadata.name == "bad":
-            self.snapshot.queues.weight[:] = -1
-            raise OverflowError
-
-    monkeypatch.setattr(JobRows, "upsert_queue", breaks)
-    informer = follow(cluster)
-    cluster.restore([queue("bad"), queue("good", weight=4)])
-    sync(informer)
-    queues = informer.snapshot.queues
-    assert "bad" not in queues.row_of
-    assert queues.weight[queues.row_of["good"]] == 4
-    assert informer.skipped == {QUEUE: 1}

@@ -10,7 +10,6 @@ from pumice.api.objects import from_manifest, in_namespace
 from pumice.cache.ingest import Ingest
 from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import PHASES
 from pumice.testing import node, pod, pod_group, priority_class, queue
 
 OURS = {
@@ -253,51 +252,3 @@ def test_the_conditions_of_a_group_are_read(conditions: Any, scheduled: bool, ot
     jobs, row = group_cells(conditions=conditions)
     assert bool(jobs.stated_scheduled[row]) is scheduled
     assert bool(jobs.has_other_conditions[row]) is others
-
-
-def test_phase_counts_and_age_of_a_group_are_read() -> None:
-    jobs, row = group_cells(running=1, succeeded=2, failed=3)
-    assert jobs.stated_counts[:, row].tolist() == [1, 2, 3]
-    assert PHASES[jobs.phase[row]] == PHASES[jobs.stated_phase[row]] == "Running"
-    assert jobs.created[row] == 7.0
-
-
-@pytest.mark.parametrize(
-    ("spec", "least", "topology", "amounts"),
-    [
-        ({}, 1, False, False),
-        ({"minMember": 0}, 0, False, False),
-        ({"minMember": 5, "minResources": {}}, 5, False, True),
-        ({"networkTopology": {"mode": "soft"}}, 1, True, False),
-        ({"subGroupPolicy": [{"name": "s"}]}, 1, True, False),
-    ],
-)
-def test_the_demands_of_a_group_are_read(
-    spec: Any, least: int, topology: bool, amounts: bool
-) -> None:
-    jobs = Ingest(Snapshot()).load([from_manifest(pod_group("g", spec=spec))]).jobs
-    row = jobs.row_of["default/g"]
-    found = (jobs.min_member[row], jobs.has_topology[row], jobs.has_min_resources[row])
-    assert found == (least, topology, amounts)
-
-
-def test_a_job_set_aside_is_in_no_session_until_it_is_called_back() -> None:
-    ingest = Ingest(Snapshot())
-    snapshot = ingest.load(
-        from_manifest(each)
-        for each in (queue("default"), pod_group("g"), pod_group("h", queue="x"))
-    )
-    jobs, g, h = snapshot.jobs, *(snapshot.jobs.row_of[f"default/{name}"] for name in "gh")
-    assert jobs.listed[[g, h]].tolist() == [True, False]
-    ingest.set_aside("default/g", aside=True)
-    assert not jobs.listed[g]
-    changed = pod_group("g", min_member=2)
-    ingest.upsert(from_manifest(changed))
-    ingest.settle()
-    assert not jobs.listed[g]
-    ingest.upsert(from_manifest(queue("another", parent="default")))
-    ingest.settle()
-    assert not jobs.listed[g]
-    for name in "gh":
-        ingest.set_aside(f"default/{name}", aside=False)
-    assert jobs.listed[[g, h]].tolist() == [True, False]

@@ -1,11 +1,9 @@
 """Watching a cluster into a snapshot: the same as loading it again, whatever happened."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from pumice.api.groups import PodGroupStatus
 from pumice.api.objects import FOLLOWED, from_manifest
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
@@ -13,11 +11,9 @@ from pumice.cluster.base import Event
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import PHASES, Status
+from pumice.core.status import Status
 from pumice.errors import GoneError, NotFoundError
 from pumice.testing import node, pod, pod_group, queue
-
-GROUP = "PodGroup.scheduling.volcano.sh"
 
 
 @pytest.fixture
@@ -45,11 +41,6 @@ def placed(snapshot: Any) -> Any:
 def reloaded(cluster: Any) -> Any:
     things = [from_manifest(m) for kind in FOLLOWED for m in cluster.list(kind)[0]]
     return placed(Ingest(Snapshot()).load(things))
-
-
-def test_the_first_sync_loads_everything(cluster: Any) -> None:
-    informer = follow(cluster)
-    assert placed(informer.snapshot) == {"default/p": (None, "PENDING")} == reloaded(cluster)
 
 
 def test_each_sync_takes_in_what_changed(cluster: Any) -> None:
@@ -129,15 +120,6 @@ def test_a_pod_may_be_evicted_before_its_bind_is_reported(cluster: Any) -> None:
     assert placed(informer.snapshot)["default/p"] == (None, "PENDING")
 
 
-def test_what_is_waited_for_is_of_one_pod_only(cluster: Any) -> None:
-    informer = follow(cluster)
-    informer.assume("default/p", "n")
-    assert informer.waits_for("default/p", uid(cluster), "bound")
-    assert not informer.waits_for("default/p", uid(cluster), "evicted")
-    assert not informer.waits_for("default/p", "another", "bound")
-    assert not informer.waits_for("default/q", uid(cluster), "bound")
-
-
 def test_a_pod_held_back_is_not_to_be_placed(cluster: Any) -> None:
     informer = follow(cluster)
     gated = informer.snapshot.tasks.gated
@@ -150,81 +132,6 @@ def test_a_pod_held_back_is_not_to_be_placed(cluster: Any) -> None:
     cluster.bind("default", "p", "n", {})
     informer.sync()
     assert not gated[row]
-
-
-def test_a_group_has_the_status_that_was_written_until_that_fails(cluster: Any) -> None:
-    informer = follow(cluster)
-    jobs = informer.snapshot.jobs
-    row = jobs.row_of["default/g"]
-    before = PHASES[jobs.phase[row]]
-    informer.assume_group("default/g", PodGroupStatus(phase="Running", running=3), {"a": "b"})
-    assert PHASES[jobs.phase[row]] == "Running"
-    assert jobs.groups[row].metadata.annotations["a"] == "b"
-    cluster.patch(GROUP, "default", "g", {"metadata": {"labels": {"x": "y"}}})
-    informer.sync()
-    assert PHASES[jobs.phase[row]] == "Running"
-    informer.undo_group("default/g")
-    assert PHASES[jobs.phase[row]] == before
-    informer.assume_group("default/none", PodGroupStatus(phase="Running"))
-    informer.undo_group("default/none")
-
-
-def test_what_the_cluster_says_of_a_group_ends_what_was_thought(cluster: Any) -> None:
-    informer = follow(cluster)
-    jobs = informer.snapshot.jobs
-    row = jobs.row_of["default/g"]
-    informer.assume_group("default/g", PodGroupStatus(phase="Running"))
-    cluster.patch(GROUP, "default", "g", {"status": {"phase": "Running"}})
-    informer.sync()
-    cluster.patch(GROUP, "default", "g", {"status": {"phase": "Inqueue"}})
-    informer.sync()
-    assert PHASES[jobs.phase[row]] == "Inqueue"
-
-
-def test_a_group_of_the_same_name_is_another_one(cluster: Any) -> None:
-    informer = follow(cluster)
-    informer.assume_group("default/g", PodGroupStatus(phase="Running"))
-    cluster.delete(GROUP, "default", "g")
-    cluster.create(pod_group("g", phase="Inqueue"))
-    informer.sync()
-    jobs = informer.snapshot.jobs
-    assert PHASES[jobs.phase[jobs.row_of["default/g"]]] == "Inqueue"
-
-
-def test_nodes_that_are_not_wanted_are_not_there(cluster: Any) -> None:
-    cluster.create(node("m", labels={"pool": "batch"}))
-    informer = follow(cluster, wants_node=lambda n: n.metadata.labels.get("pool") == "batch")
-    assert list(informer.snapshot.nodes.row_of) == ["m"]
-    cluster.patch("Node", "", "m", {"metadata": {"labels": {"pool": "other"}}})
-    cluster.patch("Node", "", "n", {"metadata": {"labels": {"pool": "batch"}}})
-    informer.sync()
-    assert list(informer.snapshot.nodes.row_of) == ["n"]
-
-
-def test_what_is_known_can_be_asked_and_counted(cluster: Any) -> None:
-    informer = follow(cluster)
-    assert informer.known("Pod", "default/p").metadata.name == "p"
-    assert informer.known("Pod", "default/none") is None
-    assert informer.counts()["Pod"] == 1
-
-
-def test_a_pod_that_only_moves_keeps_the_tables_right(cluster: Any) -> None:
-    """Each step of a pod's life, with the tables as loaded again after each."""
-    informer = follow(cluster)
-    cluster.create(node("m"))
-    changes: list[Callable[[], object]] = [
-        lambda: cluster.merge_status("Pod", "default", "p", {"nominatedNodeName": "n"}),
-        lambda: cluster.bind("default", "p", "n", {}),
-        lambda: cluster.merge_status("Pod", "default", "p", {"phase": "Running"}),
-        lambda: cluster.evict("default", "p", "room"),
-        lambda: cluster.merge_status("Pod", "default", "p", {"phase": "Failed"}),
-    ]
-    for change in changes:
-        change()
-        informer.sync()
-        assert placed(informer.snapshot) == reloaded(cluster)
-    nominated = informer.snapshot.tasks.nominated[informer.snapshot.tasks.row_of["default/p"]]
-    assert nominated == -1
 
 
 def test_what_is_kept_of_pods_gone_by_does_not_grow_for_ever(
@@ -240,17 +147,6 @@ def test_what_is_kept_of_pods_gone_by_does_not_grow_for_ever(
         informer.sync()
     assert len(informer.snapshot.label_classes) < 30
     assert placed(informer.snapshot) == {"default/p": ("n", "BOUND")}
-
-
-def test_of_pods_alike_only_the_assumed_one_has_a_node_after_a_start_anew(cluster: Any) -> None:
-    cluster.restore([pod(name, group="g", cpu=1) for name in ("q", "r", "s")])
-    informer = follow(cluster)
-    informer.assume("default/r", "n")
-    informer._start_anew()
-    informer.settle()
-    found = placed(informer.snapshot)
-    assert [name for name, (at, _) in found.items() if at == "n"] == ["default/r"]
-    assert len(found) == 4
 
 
 # What is not there, and what starts over
@@ -294,18 +190,6 @@ def informed(fake: Fake) -> Informer:
     return informer
 
 
-def test_a_watch_goes_on_from_the_last_event_of_its_kind() -> None:
-    fake = Fake(Node=[versioned(node("n"), "3")])
-    informer = informed(fake)
-    one = versioned(pod("p", cpu=1, node="n"), "12")
-    mark = {"metadata": {"resourceVersion": "15", "name": ""}}
-    fake.events["Pod"] = [Event("ADDED", one), Event("BOOKMARK", mark)]
-    assert informer.sync() == 1
-    assert informer.sync() == 0
-    assert fake.watched == [("Node", "10"), ("Pod", "10"), ("Node", "10"), ("Pod", "15")]
-    assert informer.counts() == {"Node": 1, "Pod": 1}
-
-
 def test_of_several_events_of_one_object_the_last_counts() -> None:
     fake = Fake(Node=[versioned(node("n"), "3")])
     informer = informed(fake)
@@ -344,38 +228,6 @@ def test_a_kind_that_the_cluster_does_not_have_is_passed_over() -> None:
     assert informer.counts() == {"Node": 1, "Pod": 0}
 
 
-def test_each_version_of_a_bad_object_is_reported_once() -> None:
-    bad = pod("p", cpu=1, node="n")
-    bad["spec"]["tolerations"] = [{"operator": 5}]
-    fake = Fake(Node=[versioned(node("n"), "3")], Pod=[versioned(bad, "5")])
-    informer = informed(fake)
-    assert (len(informer.problems), informer.skipped["Pod"]) == (1, 1)
-    for version, reports in (("5", 1), ("6", 2), ("6", 2)):
-        fake.events["Pod"] = [Event("MODIFIED", versioned(bad, version))]
-        informer.sync()
-        assert (len(informer.problems), informer.skipped["Pod"]) == (reports, reports)
-    assert informer.problems[0].key == "default/p"
-    fake.events["Pod"] = [Event("DELETED", versioned(bad, "7"))]
-    informer.sync()
-    fake.events["Pod"] = [Event("ADDED", versioned(bad, "6"))]
-    informer.sync()
-    assert informer.skipped["Pod"] == 3
-
-
-def test_what_is_assumed_of_pods_that_are_unknown_is_nothing(cluster: Any) -> None:
-    informer = follow(cluster)
-    before = placed(informer.snapshot)
-    informer.assume("default/nobody", "n")
-    informer.assume_evicted("default/nobody")
-    informer.hold("default/nobody")
-    informer.undo("default/nobody")
-    informer.assume_group("default/nobody", PodGroupStatus(phase="Running"))
-    informer.undo_group("default/nobody")
-    assert placed(informer.snapshot) == before
-    assert informer.take_ended() == set()
-    assert not informer.waits_for("default/nobody", "", "bound")
-
-
 def test_a_pod_that_is_gone_ends_what_was_assumed_of_it(cluster: Any) -> None:
     informer = follow(cluster)
     informer.assume("default/p", "n")
@@ -385,11 +237,3 @@ def test_a_pod_that_is_gone_ends_what_was_assumed_of_it(cluster: Any) -> None:
     informer.sync()
     assert informer.take_ended() == {"default/p"}
     assert not informer.waits_for("default/p", uid, "bound")
-
-
-def test_a_group_that_is_gone_ends_what_was_assumed_of_it(cluster: Any) -> None:
-    informer = follow(cluster)
-    informer.assume_group("default/g", PodGroupStatus(phase="Running"))
-    cluster.delete(GROUP, "default", "g")
-    informer.sync()
-    assert not informer._assumed.forget_group("default/g")

@@ -15,8 +15,6 @@ from pumice.core.tables import NOWHERE
 from pumice.testing import node, pdb, pod, pod_group, priority_class, queue
 from pumice.testing.samples import snapshot_of
 
-GPU = "nvidia.com/gpu"
-
 
 class World:
     """An ingest that is fed manifests and checked at every settling."""
@@ -64,17 +62,14 @@ STATUSES = {
 
 
 @pytest.mark.parametrize(("manifest", "wanted"), STATUSES.values(), ids=STATUSES)
-def test_a_pod_has_a_status(manifest: Any, wanted: Any) -> None:
+def test_a_pod_has_a_status_and_takes_of_its_node_while_it_may_run(
+    manifest: Any, wanted: Any
+) -> None:
     snapshot = snapshot_of([node("n0"), manifest])
     assert wanted == snapshot.tasks.status[0]
     check(snapshot)
-
-
-@pytest.mark.parametrize(("manifest", "status"), STATUSES.values(), ids=STATUSES)
-def test_pods_that_finished_or_wait_take_nothing_of_a_node(manifest: Any, status: Any) -> None:
-    snapshot = snapshot_of([node("n0"), manifest])
-    holds = status in (Status.BOUND, Status.RUNNING, Status.UNKNOWN) or (
-        status == Status.RELEASING and "nodeName" in manifest["spec"]
+    holds = wanted in (Status.BOUND, Status.RUNNING, Status.UNKNOWN) or (
+        wanted == Status.RELEASING and "nodeName" in manifest["spec"]
     )
     assert snapshot.nodes.used[PODS, 0] == holds
 
@@ -96,11 +91,6 @@ def test_pods_of_other_schedulers_count_where_they_run_and_in_their_jobs() -> No
     assert list(snapshot.tasks.row_of) == ["default/foreign"]
     assert snapshot.jobs.keys[snapshot.tasks.job[0]] == "default/job"
     assert snapshot.nodes.used[CPU, 0] == 1000
-
-
-def test_a_scheduler_may_have_other_names() -> None:
-    world = World(pod("p", scheduler="mine", group="job"), scheduler_names=["mine"])
-    assert world.snapshot.tasks.job[0] == 0
 
 
 def mark(**fields: Any) -> Any:
@@ -130,13 +120,6 @@ def test_an_annotation_wins_over_a_label_and_silence_means_preemptable() -> None
     assert mark().preemptable[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "wanted"), [("job-task-7", 7), ("job-7", -1), ("job-task-x", -1), ("a-b-c-12", 12)]
-)
-def test_the_index_is_the_number_at_the_end_of_a_long_name(name: str, wanted: int) -> None:
-    assert snapshot_of([pod(name)]).tasks.index[0] == wanted
-
-
 def test_roles_gates_and_times_are_read() -> None:
     snapshot = snapshot_of(
         [
@@ -150,95 +133,11 @@ def test_roles_gates_and_times_are_read() -> None:
     assert (float(tasks.created[1]), bool(np.isnan(tasks.started[1]))) == (60.0, True)
 
 
-def test_equal_pods_share_a_shape_and_others_do_not() -> None:
-    snapshot = snapshot_of(
-        [
-            pod("a", cpu=1),
-            pod("b", cpu=1, priority=9, labels={"x": "y"}),
-            pod("c", cpu=2),
-            pod("d", cpu=1, namespace="other"),
-            pod("e", cpu=1, spec={"nodeSelector": {"a": "b"}}),
-        ]
-    )
-    shapes = snapshot.tasks.shape[:5].tolist()
-    assert shapes[0] == shapes[1]
-    assert len(set(shapes)) == 4
-
-
-def test_pods_share_a_class_of_labels_within_a_namespace() -> None:
-    labels = {"a": "1", "b": "2"}
-    snapshot = snapshot_of(
-        [pod("a", labels=labels), pod("b", labels=labels), pod("c", labels=labels, namespace="n")]
-    )
-    assert snapshot.tasks.label_class[:3].tolist() == [0, 0, 1]
-    assert snapshot.label_classes[1] == ("n", labels)
-
-
-def test_nodes_share_classes_of_taints() -> None:
-    taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
-    snapshot = snapshot_of([node("a", taints=[taint]), node("b"), node("c", taints=[taint])])
-    assert snapshot.nodes.taint_class.tolist() == [0, 1, 0]
-
-
-def test_a_resource_named_late_widens_every_table() -> None:
-    world = World(node("n0"), queue("q"), pod_group("job", queue="q"), pod("p", group="job", cpu=1))
-    world.add(node("n1", resources={GPU: 2}), queue("q", capability={GPU: 1}))
-    snapshot = world.snapshot
-    row = snapshot.resources.row(GPU)
-    assert snapshot.nodes.allocatable[row].tolist() == [0, 2000]
-    assert (snapshot.queues.capability[row, 0], snapshot.queues.capability[CPU, 0]) == (
-        1000,
-        np.inf,
-    )
-    assert snapshot.queues.capability_given[:, 0].tolist() == [False, False, False, True]
-
-
 def test_a_pod_before_its_node_moves_in_when_the_node_comes() -> None:
     world = World(pod("p", cpu=1, node="n0"))
     assert world.snapshot.tasks.node[0] == NOWHERE
     world.add(node("n0", cpu=4))
     assert (world.snapshot.tasks.node[0], world.snapshot.nodes.idle[CPU, 0]) == (0, 3000)
-
-
-def test_pods_of_a_node_that_goes_wait_for_its_return() -> None:
-    late = node("n0", cpu=4)
-    world = World(late, node("n1"), pod("p", cpu=1, node="n0"), pod("q", cpu=1, node="n1"))
-    snapshot = world.remove(late)
-    assert snapshot.nodes.names == ["n1"]
-    assert snapshot.tasks.node[:2].tolist() == [NOWHERE, 0]
-    snapshot = world.add(late)
-    assert snapshot.nodes.names == ["n1", "n0"]
-    assert snapshot.tasks.node[:2].tolist() == [1, 0]
-    world.remove(pod("p"))
-    assert snapshot.nodes.idle[CPU, 1] == 4000
-
-
-def test_a_node_that_changes_keeps_its_pods() -> None:
-    world = World(node("n0", cpu=4), pod("p", cpu=1, node="n0"))
-    snapshot = world.add(node("n0", cpu=2, unschedulable=True))
-    assert (snapshot.nodes.n, snapshot.nodes.idle[CPU, 0]) == (1, 1000)
-    assert snapshot.nodes.unschedulable[0]
-
-
-def test_a_nomination_finds_its_node_whenever_it_comes() -> None:
-    late = node("n1")
-    world = World(pod("p", nominated_node="n1"), node("n0"))
-    assert world.snapshot.tasks.nominated[0] == NOWHERE
-    assert world.add(late).tasks.nominated[0] == 1
-    assert world.remove(node("n0")).tasks.nominated[0] == 0
-    assert world.remove(late).tasks.nominated[0] == NOWHERE
-    world.add(late)
-    assert world.add(pod("p")).tasks.nominated[0] == NOWHERE
-
-
-def test_a_pod_that_changes_moves_between_nodes_and_jobs() -> None:
-    world = World(node("n0"), node("n1"), queue("default"), pod_group("a"), pod_group("b"))
-    world.add(pod("p", group="a", cpu=1))
-    snapshot = world.add(pod("p", group="b", cpu=2, node="n1"))
-    jobs = snapshot.jobs
-    assert [jobs.n_tasks[jobs.row_of[f"default/{name}"]] for name in "ab"] == [0, 1]
-    assert snapshot.nodes.used[CPU].tolist() == [0, 2000]
-    assert snapshot.queues.allocated[CPU, 0] == 2000
 
 
 def test_the_only_pod_of_a_job_without_a_group_keeps_its_job_when_it_moves() -> None:
@@ -251,63 +150,10 @@ def test_the_only_pod_of_a_job_without_a_group_keeps_its_job_when_it_moves() -> 
         check(snapshot)
 
 
-def test_a_pod_before_its_group_joins_when_the_group_comes() -> None:
-    world = World(pod("p", group="job", cpu=1))
-    assert not world.snapshot.jobs.listed[0]
-    snapshot = world.add(queue("default"), pod_group("job", min_member=3))
-    assert snapshot.jobs.listed[0]
-    assert (snapshot.jobs.min_member[0], snapshot.queues.pending[CPU, 0]) == (3, 1000)
-
-
-def test_a_group_leaves_the_session_with_its_queue_and_comes_back() -> None:
-    world = World(queue("default"), pod_group("job"), pod("p", group="job", cpu=1))
-    snapshot = world.remove(queue("default"))
-    assert (snapshot.jobs.listed[0], snapshot.jobs.queue[0]) == (False, NOWHERE)
-    snapshot = world.add(queue("default"))
-    assert snapshot.jobs.listed[0]
-    assert snapshot.queues.pending[CPU, 0] == 1000
-
-
-def test_a_group_that_goes_leaves_only_what_its_pods_say() -> None:
-    fresh = World(pod("p", group="job", cpu=1)).snapshot.jobs
-    group = pod_group("job", min_member=4, priority_class="high", min_resources={"cpu": 1})
-    world = World(queue("default"), priority_class("high", value=9), pod("p", group="job", cpu=1))
-    world.add(group)
-    jobs = world.remove(group).jobs
-    for name in ("min_member", "priority", "phase", "has_min_resources", "listed", "queue"):
-        assert getattr(fresh, name)[0] == getattr(jobs, name)[0]
-    assert jobs.n_tasks[0] == 1
-
-
-def test_a_job_without_group_and_pods_is_forgotten() -> None:
-    group = pod_group("job")
-    world = World(group, pod("p", group="job"))
-    world.remove(group)
-    snapshot = world.remove(pod("p"))
-    assert (snapshot.jobs.row_of, snapshot.jobs.free) == ({}, [0])
-
-
-def test_priority_classes_are_found_whenever_they_come() -> None:
-    world = World(queue("default"), pod_group("a", priority_class="high"), pod_group("b"))
-    assert world.snapshot.jobs.priority[:2].tolist() == [0, 0]
-    world.add(
-        priority_class("high", value=9), priority_class("usual", value=3, global_default=True)
-    )
-    assert world.snapshot.jobs.priority[:2].tolist() == [9, 3]
-    world.remove(priority_class("high", value=9))
-    assert world.snapshot.jobs.priority[:2].tolist() == [3, 3]
-
-
 def test_of_several_default_classes_the_lowest_counts() -> None:
     classes = [priority_class(f"c{n}", value=n, global_default=True) for n in (5, 2, 8)]
     snapshot = snapshot_of([*classes, queue("default"), pod_group("job")])
     assert snapshot.jobs.priority[0] == 2
-
-
-def test_queues_know_their_parents_in_any_order() -> None:
-    child, parent = queue("child", parent="dept"), queue("dept")
-    snapshot = snapshot_of([child, parent])
-    assert snapshot.queues.parent[:2].tolist() == [1, NOWHERE]
 
 
 def test_a_queue_says_what_it_gives() -> None:
@@ -335,62 +181,6 @@ def test_other_kinds_are_kept_by_name() -> None:
     assert list(world.snapshot.kind("PodDisruptionBudget")) == ["default/web"]
     world.remove(budget)
     assert world.snapshot.kind("PodDisruptionBudget") == {}
-
-
-def test_what_was_never_there_can_be_deleted() -> None:
-    world = World(node("n0"))
-    world.remove(pod("p"), node("n9"), pod_group("g"), queue("q"), priority_class("c", value=1))
-    assert world.snapshot.nodes.names == ["n0"]
-
-
-def test_rows_are_used_again() -> None:
-    world = World(*(pod(f"p{i}", cpu=1) for i in range(5)))
-    world.remove(pod("p1"), pod("p3"))
-    snapshot = world.add(pod("new"), pod("newer"), pod("newest"))
-    assert snapshot.tasks.n == 6
-    assert snapshot.tasks.free == []
-
-
-def test_nothing_is_kept_of_nodes_that_pods_no_longer_wait_for() -> None:
-    world = World()
-    for i in range(20):
-        world.add(node(f"n{i}"), pod(f"p{i}", node=f"n{i}"), pod(f"q{i}", node=f"never{i}"))
-        world.remove(node(f"n{i}"))
-        world.remove(pod(f"p{i}"), pod(f"q{i}"))
-    tasks = world.ingest._tasks
-    assert (tasks._homeless, tasks._waits) == ({}, {})
-
-
-def test_pods_that_waited_for_a_node_move_in_once_and_leave() -> None:
-    world = World(pod("a", cpu=1, node="n0"), pod("b", cpu=1, node="n0"))
-    world.remove(pod("b"))
-    snapshot = world.add(node("n0", cpu=4))
-    assert snapshot.nodes.idle[CPU, 0] == 3000
-    world.remove(node("n0"))
-    world.remove(pod("a"))
-    assert world.add(node("n0", cpu=4)).nodes.idle[CPU, 0] == 4000
-
-
-def in_namespace(i: Any) -> Any:
-    return pod("p", namespace=f"run-{i}", group="g")
-
-
-def with_role(i: Any) -> Any:
-    return pod("p", role=f"worker-{i}")
-
-
-def with_taint(i: Any) -> Any:
-    return node("n", taints=[{"key": f"k{i}", "effect": "NoSchedule"}])
-
-
-@pytest.mark.parametrize("make", [in_namespace, with_role, with_taint])
-def test_what_is_kept_of_objects_gone_by_is_counted(make: Any) -> None:
-    world = World()
-    for i in range(30):
-        world.add(make(i))
-        world.remove(make(i))
-    assert world.ingest.litter >= 30
-    assert world.ingest.anew().litter == 0
 
 
 @pytest.mark.parametrize("named", [None, "", "default"])

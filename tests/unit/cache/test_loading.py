@@ -1,14 +1,11 @@
 """A cluster that is loaded at once has the tables of one that is loaded object by object."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
 from pumice.api.objects import KubeObject, from_manifest, in_namespace
-from pumice.cache import new_tasks
 from pumice.cache.ingest import Ingest
 from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
@@ -170,17 +167,6 @@ def test_a_pod_like_the_one_before_it_gets_the_row_that_it_would_get_alone(seed:
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("batch", [1, 4])
-def test_it_does_not_matter_how_many_pods_are_written_together(
-    monkeypatch: pytest.MonkeyPatch, seed: int, batch: int
-) -> None:
-    whole = Ingest(Snapshot()).load(drawn(seed, again=8))
-    check(whole)
-    monkeypatch.setattr(new_tasks, "_BATCH", batch)
-    assert_same(Ingest(Snapshot()).load(drawn(seed, again=8)), whole)
-
-
-@pytest.mark.parametrize("seed", range(10))
 def test_objects_may_also_go_while_a_cluster_is_loaded(seed: int) -> None:
     things, rng = drawn(seed), np.random.default_rng(seed)
     order = rng.permutation([*range(len(things))] * 2).tolist()
@@ -194,81 +180,3 @@ def test_objects_may_also_go_while_a_cluster_is_loaded(seed: int) -> None:
                 seen.add(which)
     check(whole.settle())
     assert_same(whole.settle(), single.settle())
-
-
-def test_objects_before_one_that_fails_are_counted_and_later_ones_as_they_come() -> None:
-    things, single, whole = drawn(1), Ingest(Snapshot()), Ingest(Snapshot())
-    half = len(things) // 2
-
-    def failing() -> Iterator[Any]:
-        yield from things[:half]
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        whole.load(failing())
-    for thing in drawn(1):
-        single.upsert(thing)
-    for thing in things[half:]:
-        whole.upsert(thing)
-    check(whole.settle())
-    assert_same(whole.settle(), single.settle())
-
-
-def test_a_group_that_goes_while_a_cluster_is_loaded_leaves_its_pods() -> None:
-    group, task = (
-        from_manifest(in_namespace(each))
-        for each in (pod_group("a", min_member=1, queue="q"), pod("a-w-0", group="a"))
-    )
-    ingest = Ingest(Snapshot())
-    with ingest.counting_once():
-        ingest.upsert(group)
-        ingest.upsert(task)
-        ingest.delete(group)
-    snapshot = ingest.settle()
-    check(snapshot)
-    assert snapshot.jobs.tasks[snapshot.jobs.row_of["default/a"]] == [0]
-
-
-def test_the_later_of_two_groups_of_one_name_counts() -> None:
-    groups = [pod_group("a", min_member=n, queue=name) for n, name in ((1, "p"), (3, "q"))]
-    objects = [queue("p"), queue("q"), pod_group("b", min_member=2, queue="q"), *groups]
-    snapshot = Ingest(Snapshot()).load(from_manifest(in_namespace(each)) for each in objects)
-    jobs = snapshot.jobs
-    assert jobs.keys[: jobs.n] == ["default/b", "default/a"]
-    assert jobs.min_member[: jobs.n].tolist() == [2, 3]
-    assert jobs.queue[: jobs.n].tolist() == [1, 1]
-
-
-def test_a_pod_of_another_scheduler_counts_only_on_a_node() -> None:
-    objects = [pod(f"p-w-{i}", scheduler="other", node=name) for i, name in enumerate(["n0", None])]
-    snapshot = Ingest(Snapshot()).load(from_manifest(in_namespace(each)) for each in objects)
-    assert list(snapshot.tasks.row_of) == ["default/p-w-0"]
-
-
-def test_pods_alike_share_their_parts() -> None:
-    first, *others = (from_manifest(in_namespace(pod(f"p-w-{i}", node="n0"))) for i in range(3))
-    same = msgspec.structs.replace(
-        first, metadata=msgspec.structs.replace(first.metadata, name="p-w-9")
-    )
-    snapshot = Ingest(Snapshot()).load([first, same, *others])
-    pods: list[Any] = snapshot.tasks.pods[:4]
-    assert pods[1].spec is pods[0].spec
-    for part in ("containers", "overhead", "node_selector", "scheduler_name"):
-        assert len({id(getattr(each.spec, part)) for each in pods}) == 1
-    for part in ("annotations", "labels", "namespace"):
-        assert len({id(getattr(each.metadata, part)) for each in pods}) == 1
-    assert len({id(each.status) for each in pods}) == 1
-
-
-def test_a_pod_with_another_status_keeps_its_specification() -> None:
-    running = pod("p-w-0", node="n0")
-    marks = {**running["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    leaving = {**running, "metadata": marks}
-    ingest = Ingest(Snapshot())
-    ingest.load([from_manifest(in_namespace(each)) for each in (node("n0"), running)])
-    pods: list[Any] = ingest.snapshot.tasks.pods
-    before = pods[0].spec
-    ingest.upsert(from_manifest(in_namespace(leaving)))
-    check(ingest.settle())
-    assert pods[0].metadata.deletion_timestamp
-    assert pods[0].spec is before

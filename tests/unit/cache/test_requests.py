@@ -104,11 +104,6 @@ def test_a_container_that_asks_for_zero_is_not_silent() -> None:
     assert pod_nonzero(spec_of([container(cpu=0, memory=0)]), Resources()).tolist() == [0, 0]
 
 
-def test_every_list_that_counts_is_found() -> None:
-    spec = spec_of([container(1)], [container(2)], overhead={"cpu": "1m"})
-    assert [dict(each) for each in resource_lists(spec)] == [{"cpu": 1}, {"cpu": 2}, {"cpu": "1m"}]
-
-
 @pytest.mark.parametrize(("spec", "wanted"), WHOLE.values(), ids=WHOLE)
 def test_scores_of_a_pod_that_asks_as_a_whole(spec: Any, wanted: Any) -> None:
     assert pod_nonzero(spec, Resources()).tolist() == wanted

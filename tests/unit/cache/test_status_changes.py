@@ -1,13 +1,12 @@
 """A pod that stays on its node and changes its status counts as one that is found so afresh."""
 
-from itertools import permutations
 from typing import Any
 
 import pytest
 
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
-from pumice.core.consistency import cells, changed, check
+from pumice.core.consistency import check
 from pumice.core.resources import CPU
 from pumice.core.snapshot import Snapshot
 from pumice.testing import node, pod, pod_group, queue
@@ -33,25 +32,6 @@ def others() -> list[Any]:
     made = [queue("q"), pod_group("g", queue="q"), node("n", cpu=8, memory="8Gi")]
     made.append(pod("g-1", group="g", node="n", cpu="2", memory="1Gi", phase="Running"))
     return [from_manifest(each) for each in made]
-
-
-@pytest.mark.parametrize("group", ["g", None])
-@pytest.mark.parametrize(("before", "after"), [*permutations(FOUND, 2)])
-def test_a_change_of_status_leaves_what_a_pod_found_so_leaves(
-    before: Any, after: Any, group: Any
-) -> None:
-    ingest, afresh = Ingest(Snapshot()), Ingest(Snapshot())
-    ingest.load([*others(), found(before, group=group)])
-    ingest.upsert(found(after, group=group))
-    ingest.settle()
-    afresh.load([*others(), found(after, group=group)])
-    check(ingest.snapshot)
-    assert changed(cells(afresh.snapshot), cells(ingest.snapshot)) == []
-    ingest.upsert(found(before, group=group))
-    afresh = Ingest(Snapshot())
-    afresh.load([*others(), found(before, group=group)])
-    check(ingest.settle())
-    assert changed(cells(afresh.snapshot), cells(ingest.snapshot)) == []
 
 
 @pytest.mark.parametrize(
@@ -88,36 +68,3 @@ def test_a_pod_that_is_resized_in_place_counts_with_the_largest_of_its_amounts(
     assert used == afresh.snapshot.nodes.used[CPU, 0]
     ingest.upsert(found("running", group=group))  # the kubelet has acted
     assert ingest.settle().nodes.used[CPU, 0] == 2000 + 1000
-
-
-def test_a_pod_that_starts_to_leave_becomes_the_last_of_its_node_and_job() -> None:
-    """Lists end as if it had just come, whichever place it had, and lose it when it goes."""
-
-    def one(number: int, *, leaves: bool) -> Any:
-        made = pod(f"g-{number}", group="g", node="n", cpu="1", memory="1Gi", phase="Running")
-        if leaves:
-            made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        return from_manifest(made)
-
-    ingest = Ingest(Snapshot())
-    made = [queue("q"), pod_group("g", queue="q"), node("n", cpu=8, memory="8Gi")]
-    pods = [one(number, leaves=False) for number in range(4)]
-    snapshot = ingest.load([*map(from_manifest, made), *pods])
-
-    def listed() -> list[list[str]]:
-        check(ingest.settle())
-        (job,) = snapshot.jobs.row_of.values()
-        lists = snapshot.nodes.tasks[snapshot.nodes.row_of["n"]], snapshot.jobs.tasks[job]
-        return [[snapshot.tasks.keys[row][-1] for row in rows] for rows in lists]
-
-    for number, leaves, wanted in (
-        (1, True, "0231"),
-        (1, False, "0231"),
-        (0, True, "2310"),
-        (3, True, "2103"),
-    ):
-        ingest.upsert(one(number, leaves=leaves))
-        assert listed() == [[*wanted]] * 2
-    for number, wanted in ((3, "210"), (2, "10")):
-        ingest.delete(one(number, leaves=True))
-        assert listed() == [[*wanted]] * 2

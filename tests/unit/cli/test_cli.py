@@ -59,6 +59,7 @@ class Packing(Plugin, name="binpack"):
     weight: int = arg("binpack.weight", default=1, doc="factor of the score")
 
     def score_nodes(self, task: Any, nodes: Any) -> None:
+        """Fill one node after the other."""
         raise NotImplementedError
 
 
@@ -168,6 +169,18 @@ def test_every_command_loads_and_has_help(name: Any, pumice_command: Any) -> Non
     result = pumice_command(name, "--help")
     assert result.exit_code == 0
     assert "Usage:" in result.output
+
+
+@pytest.mark.parametrize("words", [[], ["queue"], ["serve"]])
+def test_a_command_alone_prints_its_help_line_by_line(words: Any, pumice_command: Any) -> None:
+    result = pumice_command(*words)
+    assert result.exit_code == 2
+    assert "\nCommands:\n" in result.output
+
+
+def test_a_missing_option_is_explained(pumice_command: Any) -> None:
+    result = pumice_command("history")
+    assert "Missing option '-f' / '--filename'. The record, made by" in result.output
 
 
 def test_version(pumice_command: Any) -> None:
@@ -419,10 +432,15 @@ def test_plugins_are_listed_and_described(pumice_command: Any) -> None:
         line.split() for line in shown.splitlines()
     ]
     assert "order_jobs" not in shown
+    assert "Fill one node after the other." in shown
     assert "no arguments" in pumice_command("plugin", "show", "gang").stdout
     unknown = pumice_command("plugin", "show", "binpak")
     assert unknown.exit_code == 2
     assert "did you mean 'binpack'?" in unknown.stderr
+
+
+def test_a_name_without_its_option_is_answered_with_the_option(pumice_command: Any) -> None:
+    assert "a name is given as --name NAME" in pumice_command("job", "delete", "mine").stderr
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("simm", "sim"), ("explainn", "explain")])

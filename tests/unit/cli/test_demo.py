@@ -70,7 +70,7 @@ def test_one_queue_borrows_what_another_leaves(played: Any, chapters: Any) -> No
     at = played.of("bind", job="etl")[0].at
     held = next(held for when, held in played.held if when == at)
     assert (held["analytics"], held["serving"]) == (16, 0)
-    assert "analytics 16 cpus of 8 deserved, 8 of them borrowed" in chapters["gangs"].lines[-1]
+    assert "analytics 16 CPUs of 8 deserved, 8 of them borrowed" in chapters["gangs"].lines[-1]
 
 
 def test_a_gang_that_does_not_fit_waits_without_a_single_pod(

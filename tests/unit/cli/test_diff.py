@@ -96,3 +96,9 @@ def test_without_a_cluster_configurations_alone_are_compared(files: dict[str, st
     assert "Sign-off" not in result.stdout
     same = run(files["old"], files["old"], "-f", files["cluster"])
     assert "First cycle" not in same.stdout
+
+
+def test_a_configuration_with_errors_is_refused(files: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "bad.conf").write_text(NEW.replace("gang", "gangg"))
+    done = CliRunner().invoke(main, ["diff", files["old"], str(tmp_path / "bad.conf")])
+    assert (done.exit_code, "did you mean 'gang'?" in done.stderr) == (2, True)

@@ -73,16 +73,32 @@ def test_ctrl_c_at_any_moment_prints_no_traceback(file: Path, verb: str, delay: 
         assert reported.strip().endswith("Aborted!")
 
 
-def test_ctrl_c_in_a_callback_is_not_lost() -> None:
+CALLBACK = [
+    "class Kept: pass",
+    "kept = Kept()",
+    "watch = weakref.ref(kept, lambda _: os.kill(os.getpid(), signal.SIGINT))",
+    "forget = lambda: globals().pop('kept')",
+]
+LIBRARY = [
+    "class Odd:",
+    "    def __len__(self): os.kill(os.getpid(), signal.SIGINT); return 1",
+    "    def __getitem__(self, at): return 1",
+    "import numpy",
+    "forget = lambda: numpy.asarray([Odd()], dtype=object)",
+]
+
+
+@pytest.mark.parametrize("place", [CALLBACK, LIBRARY], ids=["callback", "library"])
+def test_ctrl_c_is_not_lost_where_python_cannot_raise(place: list[str]) -> None:
     lines = [
         "import os, signal, time, weakref",
+        # A shell starts what runs in the background with Ctrl-C ignored, and these tests with it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)",
         "from pumice.cli.interrupts import leave_on_interrupt, raise_on_interrupt",
         "leave_on_interrupt(); raise_on_interrupt()",
-        "class Kept: pass",
-        "kept = Kept()",
-        "watch = weakref.ref(kept, lambda _: os.kill(os.getpid(), signal.SIGINT))",
+        *place,
         "try:",
-        "    del kept",
+        "    forget()",
         "    time.sleep(30)",
         "except KeyboardInterrupt:",
         "    print('interrupted')",

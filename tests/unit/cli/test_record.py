@@ -17,6 +17,8 @@ from pumice.api.conf import parse_conf
 from pumice.cli.main import main
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import InputError
+from pumice.records.entries import Settings
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.recording import Recording
 from pumice.testing import node, pod, pod_group
@@ -76,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         observed=recording.observed,
     )
     plane.on_cycle += [recording.finished, lambda _: recording.recorder.flush()]
-    recording.recorder.settings({})
+    recording.recorder.settings(Settings())
     recording.note_conf()
     cluster.create(node("n1", cpu=4))
     for name, seconds in (("old", 120), ("new", 60)):
@@ -185,7 +187,9 @@ def test_waiting_time_is_summed_by_queue_and_cause(folder: Path) -> None:
                "-o", "json").stdout
     )  # fmt: skip
     assert [(one["job"], one["seconds"]) for one in within] == [("default/new", 20.0)]
-    assert "█" in pumice("history", "-f", folder, "--by", "cause").stdout
+    chart = folder.parent / "chart.html"
+    assert "█" in pumice("history", "-f", folder, "--by", "cause", "--report", chart).stdout
+    assert chart.read_text().count("<rect ") > 10
 
 
 @pytest.mark.parametrize(
@@ -213,3 +217,19 @@ def test_damage_is_noted_beside_the_answer(folder: Path) -> None:
         assert f"note: {file}: not a part of the record; left out" in done.stderr
     finally:
         file.unlink()
+
+
+def test_two_moments_of_a_record_are_compared(folder: Path) -> None:
+    words = ("snapshot", "diff", folder, "--at", "00:01:00")
+    done = pumice(*words, "--at", "00:03:00", "-o", "json")
+    assert done.exit_code == 1, done.stderr
+    assert json.loads(done.stdout)["seconds"] == 120
+    assert "no differences" in pumice(*words, "--at", "00:01:00").stdout
+    assert "at most twice" in pumice(*words, *words[-2:], *words[-2:]).stderr
+
+
+def test_the_library_refuses_what_the_command_refuses(tmp_path: Path) -> None:
+    import pumice as library  # noqa: PLC0415  (the name is taken above)
+
+    with pytest.raises(InputError, match="age: expected more than 0"):
+        library.record(tmp_path / "r", age="0s")

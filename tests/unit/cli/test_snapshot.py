@@ -85,7 +85,7 @@ def test_jobs_are_written_and_what_they_are_to_get_is_made_again(tmp_path: Path)
     assert "name: finetune-worker-2" not in target.read_text()
     shown = run("snapshot", "show", str(target)).output
     assert "1 Job" in shown
-    assert "pods: not made yet" in shown
+    assert "pods: not created yet" in shown
 
 
 QUOTA = {
@@ -145,4 +145,4 @@ def test_without_its_quota_a_snapshot_runs_whole(refused: Any, tmp_path: Path) -
 
 def test_a_summary_tells_refused_pods_from_others(refused: Any) -> None:
     shown = run("snapshot", "show", str(refused[1])).output
-    assert "pods: not made yet 3, refused by quotas 1" in shown
+    assert "pods: not created yet 3, refused by quotas 1" in shown

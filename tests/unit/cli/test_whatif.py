@@ -127,8 +127,8 @@ def test_unknown_fields_of_a_new_job_are_named(cluster: Any, tmp_path: Path) -> 
     file = tmp_path / "job.json"
     file.write_text(json.dumps(job))
     result = run("-f", cluster, "--job", str(file))
-    meant = "(did you mean spec.minAvailable?)"
-    assert f"warning: {file}:1: there is no field spec.minAvailble {meant}\n" in result.stderr
+    meant = "did you mean spec.minAvailable?"
+    assert f"warning: {file}:1: unknown field spec.minAvailble; {meant}\n" in result.stderr
 
 
 def test_the_file_of_a_new_job_is_read_once(cluster: Any, tmp_path: Path) -> None:

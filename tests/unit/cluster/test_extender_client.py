@@ -64,13 +64,6 @@ def test_any_other_status_than_200_is_an_error(status: int) -> None:
         client.post("x", {})
 
 
-def test_after_an_error_the_next_call_works() -> None:
-    with serving(bad=(500, b"")) as (_, client):
-        with pytest.raises(ExtenderError):
-            client.post("bad", {})
-        assert client.post("good", {}) == {}
-
-
 @pytest.mark.parametrize(
     "answer",
     [b"", b"junk", b"[]", b"1", b"{} {}", b"\xff\xfe", b"[" * 200_000, b'{"code": NaN}'],

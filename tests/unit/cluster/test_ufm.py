@@ -11,7 +11,7 @@ import pytest
 from pumice.cluster import ufm
 from pumice.cluster.ufm import BackgroundUfm, Port, Reading, UfmAccess, read_ports
 from pumice.errors import HttpError
-from tests.unit.cluster.servers import CA_FILE, OK, saying, serving, unused_port
+from tests.unit.cluster.servers import CA_FILE, OK, saying, serving
 
 PORTS = [
     {"description": "Computer IB Port", "system_name": "h1", "peer_node_name": "leaf", "tier": 1},
@@ -64,11 +64,6 @@ def test_answers_are_bounded_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(HttpError):
             read_ports(access(url))
     assert time.monotonic() - before < 4
-
-
-def test_nobody_there_is_an_error() -> None:
-    with pytest.raises(HttpError):
-        read_ports(access(f"http://127.0.0.1:{unused_port()}"))
 
 
 def test_certificates_are_verified_by_the_secrets_authority_or_not_at_all() -> None:
@@ -143,34 +138,3 @@ def test_a_failed_reading_keeps_the_last_one_and_is_tried_again() -> None:
     count = len(slow.reads)
     time.sleep(0.1)
     assert len(slow.reads) <= count + 1
-
-
-@pytest.mark.parametrize(
-    ("error", "problem"),
-    [(HttpError("https://x", "is away"), "https://x: is away"), (KeyError("k"), "KeyError('k')")],
-)
-@pytest.mark.parametrize(("interval_s", "pause_s"), [(3600.0, 60.0), (60.0, 60.0), (5.0, 5.0)])
-def test_a_reading_that_fails_is_logged_and_tried_again_within_a_minute(
-    error: Exception,
-    problem: str,
-    interval_s: float,
-    pause_s: float,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def fails(_: UfmAccess) -> list[Port]:
-        raise error
-
-    wanted = UfmAccess("https://x", "u", interval_s=interval_s)
-    fabric = BackgroundUfm(fails)
-    fabric._access, fabric._reading = wanted, Reading([Port()])
-    assert fabric._take(wanted) == pause_s
-    assert fabric._reading == Reading([Port()], problem)
-    assert [each.getMessage() for each in caplog.records] == ["cannot read the fabric"]
-    fabric._access = None
-    fabric._reading = Reading()
-    fabric._take(wanted)
-    assert fabric._reading == Reading()  # nobody asks for it any more
-    reads = BackgroundUfm(lambda _: [Port("a")])
-    reads._access = wanted
-    assert reads._take(wanted) == interval_s
-    assert reads._reading == Reading([Port("a")])

@@ -100,33 +100,6 @@ def test_what_names_no_queue_counts_for_the_default_one(reported: Any) -> None:
     assert series['volcano_queue_pod_group_inqueue_count{queue_name="default"}'] == "1"
 
 
-@pytest.mark.parametrize("phase", ["Running", "Aborted", "Terminated"])
-def test_another_phase_is_no_end(reported: Any, phase: str) -> None:
-    series = reported((JOB, job("Pending"), job(phase)), (FLOW, job("Running"), job(phase)))
-    assert not [name for name in series if "phase_count{" in name]
-
-
-def test_flows_that_are_new_or_gone_or_as_before_do_not_count(reported: Any) -> None:
-    flow = job("Succeed")
-    series = reported((FLOW, None, flow), (FLOW, flow, flow), (FLOW, flow, None))
-    assert not [name for name in series if "jobflow_namespace=" in name]
-
-
-def test_a_queue_that_comes_or_changes_keeps_its_counts(reported: Any) -> None:
-    there = {"metadata": {"name": "q"}}
-    series = reported((GROUP, None, group("Running")), (QUEUE, None, there), (QUEUE, there, there))
-    assert series['volcano_queue_pod_group_running_count{queue_name="q"}'] == "1"
-    assert "volcano_queue_pod_group_running_count" not in reported((QUEUE, there, None))
-
-
-def test_a_queue_that_is_made_again_counts_afresh(reported: Any) -> None:
-    gone = {"metadata": {"name": "q"}}
-    series = reported(
-        (GROUP, None, group("Running")), (QUEUE, gone, None), (GROUP, None, group("Running"))
-    )
-    assert series['volcano_queue_pod_group_running_count{queue_name="q"}'] == "1"
-
-
 def test_a_pod_group_that_goes_is_counted_no_more(reported: Any) -> None:
     series = reported((GROUP, None, group("Running")), (GROUP, group("Running"), None))
     assert series['volcano_queue_pod_group_running_count{queue_name="q"}'] == "0"
@@ -166,9 +139,3 @@ def test_the_time_from_a_job_to_its_new_pod_is_counted(
     lines = [line for line in metrics.text().splitlines() if not line.startswith("#")]
     sums = [line.rpartition(" ")[2] for line in lines if "pod_creat" in line and "_sum" in line]
     assert [float(each) for each in sums if float(each)] == ([1000 * made_s] if counts else [])
-
-
-def test_a_pod_without_a_time_is_not_counted(reported: Any) -> None:
-    references = [{**OWNER, "controller": True}]
-    metadata = {"name": "p", "namespace": "ns", "ownerReferences": references}
-    reported(("Pod", None, {"metadata": metadata}))

@@ -7,10 +7,8 @@ import pytest
 
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.controllers import all_controllers
 from pumice.controllers.base import Create, Delete, Key, Patch, Plan, Record, Update, UpdateStatus
 from pumice.controllers.loop import ControllerLoop
-from pumice.errors import ConflictError
 from pumice.testing import pod, queue
 
 
@@ -95,31 +93,6 @@ def test_controllers_run_until_the_cluster_is_as_wanted(cluster: Any) -> None:
     assert pods(cluster) == 1
 
 
-def test_what_was_there_before_the_loop_is_looked_at(cluster: Any) -> None:
-    cluster.create(config(pods="2"))
-    ControllerLoop(cluster, [Sets()]).run_until_quiet()
-    assert pods(cluster) == 2
-
-
-def test_a_plan_may_name_further_objects_to_look_at(cluster: Any) -> None:
-    others = [Key("ConfigMap", "default", name) for name in ("x", "y")]
-    controller = Scripted(lambda key, view: Plan(look_at=others if key.name == "a" else []))
-    loop = ControllerLoop(cluster, [controller])
-    cluster.create(config())
-    assert loop.run_until_quiet() == 3
-    assert [name for _, name in controller.looks] == ["a", "x", "y"]
-
-
-def test_many_changes_of_one_object_are_one_look(cluster: Any) -> None:
-    controller = Sets()
-    loop = ControllerLoop(cluster, [controller])
-    made = cluster.create(config(pods="0"))
-    for number in range(5):
-        made = cluster.update({**made, "data": {"pods": "0", "n": str(number)}})
-    assert loop.run_until_quiet() == 1
-    assert loop.run_until_quiet() == 0
-
-
 def test_a_loop_that_missed_too_much_lists_again_and_sees_what_went(cluster: Any) -> None:
     controller = Sets()
     loop = ControllerLoop(cluster, [controller])
@@ -133,21 +106,6 @@ def test_a_loop_that_missed_too_much_lists_again_and_sees_what_went(cluster: Any
     loop.run_until_quiet()
     assert set(controller.looks) == {"a", "c"}
     assert pods(cluster) == 2
-
-
-def test_a_change_of_owner_concerns_both(cluster: Any) -> None:
-    controller = Sets()
-    loop = ControllerLoop(cluster, [controller])
-    a, b = cluster.create(config("a", pods="1")), cluster.create(config("b", pods="0"))
-    loop.run_until_quiet()
-    controller.looks.clear()
-    child = cluster.list("Pod")[0][0]
-    owners = Sets.child(b)["metadata"]["ownerReferences"]
-    cluster.update({**child, "metadata": {**child["metadata"], "ownerReferences": owners}})
-    loop.run_until_quiet()
-    assert {"a", "b"} == set(controller.looks)
-    (left,) = cluster.list("Pod")[0]
-    assert left["metadata"]["ownerReferences"][0]["uid"] == a["metadata"]["uid"]
 
 
 def test_every_effect_is_applied_in_order(cluster: Any) -> None:
@@ -192,19 +150,6 @@ def test_a_controller_looks_again_when_it_wants(cluster: Any) -> None:
     assert loop.next_at() is None
 
 
-def test_a_look_in_between_replaces_the_later_one(cluster: Any) -> None:
-    controller = Scripted(lambda key, view: Plan(again_in_s=10 if view.now < 5 else None))
-    loop = ControllerLoop(cluster, [controller])
-    cluster.create(config())
-    loop.run_until_quiet()
-    cluster.clock.advance(6)
-    cluster.update(config(k="v"))
-    loop.run_until_quiet()
-    cluster.clock.advance(100)
-    loop.run_until_quiet()
-    assert [at for at, _ in controller.looks] == [0, 6]
-
-
 def test_a_stale_write_is_tried_again_at_once(cluster: Any) -> None:
     stale = cluster.create(config(k="1"))
     cluster.update(config(k="2"))
@@ -245,20 +190,6 @@ def test_a_failure_hurts_one_object_only_and_is_tried_later_and_later(cluster: A
     assert [type(f.error) for f in loop.failures] == [ZeroDivisionError] * 4
 
 
-def test_success_ends_the_counting_of_failures(cluster: Any) -> None:
-    failing = [True]
-
-    def plan(key: Any, view: Any) -> Any:
-        if failing.pop() if failing else False:
-            raise ConflictError("ConfigMap", "default", "a", "not yet")
-        return Plan()
-
-    loop = ControllerLoop(cluster, [Scripted(plan)])
-    cluster.create(config())
-    assert loop.run_until_quiet() == 2
-    assert loop.attempts("scripted", Key("ConfigMap", "default", "a")) == 0
-
-
 def test_effects_after_a_failed_one_are_left_out(cluster: Any) -> None:
     made = cluster.create(config("a"))
     old = {**made, "metadata": {**made["metadata"], "resourceVersion": "1"}}
@@ -294,68 +225,3 @@ def test_a_loop_without_end_stops_at_its_limit(cluster: Any) -> None:
     cluster.create(config())
     assert loop.run_until_quiet(limit=20) == 20
     assert not loop.quiet
-
-
-def test_a_look_can_be_asked_for(cluster: Any) -> None:
-    controller = Sets()
-    loop = ControllerLoop(cluster, [controller])
-    loop.look_at("sets", Key("ConfigMap", "default", "a"))
-    loop.run_until_quiet()
-    assert controller.looks == ["a"]
-
-
-class Named:
-    """Looks at each ConfigMap, and knows that there is nothing to do about those that say so."""
-
-    name = "named"
-    watches = ("ConfigMap",)
-
-    def __init__(self) -> None:
-        self.looks: list[str] = []
-
-    def concerns(self, kind: Any, manifest: Any, view: Any) -> Any:
-        yield Key(kind, manifest["metadata"]["namespace"], manifest["metadata"]["name"])
-
-    def is_up_to_date(self, kind: Any, manifest: Any) -> bool:
-        return bool(manifest["data"].get("content"))
-
-    def reconcile(self, key: Any, view: Any) -> Any:
-        self.looks.append(key.name)
-        return Plan()
-
-
-def test_what_is_up_to_date_is_not_reconciled() -> None:
-    cluster, controller = EmbeddedCluster(VirtualClock()), Named()
-    cluster.restore([config("a", content="yes"), config("b"), config("c", content="yes")])
-    loop = ControllerLoop(cluster, [controller])
-    assert loop.run_until_quiet() == 1
-    assert controller.looks == ["b"]
-    cluster.patch("ConfigMap", "default", "a", {"data": {"content": None}})
-    cluster.patch("ConfigMap", "default", "b", {"data": {"content": "yes"}})
-    assert loop.run_until_quiet() == 1
-    assert controller.looks == ["b", "a"]
-
-
-def test_an_object_is_reconciled_if_it_was_up_to_date_only_before_its_last_change() -> None:
-    cluster, controller = EmbeddedCluster(VirtualClock()), Named()
-    loop = ControllerLoop(cluster, [controller])
-    loop.run_until_quiet()
-    cluster.create(config("a", content="yes"))
-    cluster.patch("ConfigMap", "default", "a", {"data": {"content": None}})
-    loop.look_at("named", Key("ConfigMap", "default", "a"))
-    assert loop.run_until_quiet() == 1
-    assert controller.looks == ["a"]
-
-
-def test_there_is_one_of_each() -> None:
-    names = [controller.name for controller in all_controllers()]
-    assert sorted(names) == [
-        "cronjob",
-        "garbage",
-        "hypernode",
-        "job",
-        "jobflow",
-        "jobtemplate",
-        "podgroup",
-        "queue",
-    ]

@@ -11,12 +11,11 @@ from pumice.clock import VirtualClock
 from pumice.cluster.embedded.quotas import PodQuotas
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.kube.paths import refusal
-from pumice.controllers import all_controllers
 from pumice.controllers.backoff import QuotaBackoff
 from pumice.controllers.base import Create, Key, Plan, Record
 from pumice.controllers.loop import ControllerLoop
 from pumice.controllers.threaded_loop import ThreadedLoop
-from pumice.errors import NamespaceTerminatingError, QuotaExceededError, RejectedError
+from pumice.errors import NamespaceTerminatingError
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.testing import node, pod
 
@@ -67,11 +66,6 @@ def test_a_smaller_pod_is_made_beside_a_refused_one(plane: Any) -> None:
     plane.cluster.create(job("a", 1, 3, 1))
     plane.run(until=1010.0)
     assert pods(plane) == {"a-t0-0", "a-t2-0"}
-
-
-def test_the_pods_that_are_there_are_counted_beside_a_refused_one(plane: Any) -> None:
-    plane.cluster.create(job("a", 1, 3, 1))
-    plane.run(until=1010.0)
     status = plane.cluster.get(JOB, "default", "a")["status"]
     assert (status["running"], status.get("pending", 0)) == (2, 0)
     assert status["state"]["phase"] == "Running"
@@ -85,16 +79,6 @@ def test_a_large_task_that_is_refused_holds_up_no_other(plane: Any, refused: int
     plane.cluster.create(made)
     plane.run(until=1010.0)
     assert pods(plane) == {"a-t1-0"}
-
-
-def test_large_tasks_are_completed_beside_one_that_is_refused(plane: Any) -> None:
-    plane.cluster.patch("ResourceQuota", "default", "team", {"spec": {"hard": {"cpu": "5"}}})
-    made = job("a", 8, "10m")
-    for task in made["spec"]["tasks"]:
-        task["replicas"] = 260
-    plane.cluster.create(made)
-    plane.run(until=1010.0)
-    assert len(pods(plane)) == 260
 
 
 def test_nothing_waits_for_a_time(plane: Any) -> None:
@@ -146,36 +130,8 @@ def test_pods_are_made_when_the_quota_changes(plane: Any, how: str) -> None:
     assert not plane.controllers.quota_backoff
 
 
-def test_a_job_that_is_deleted_waits_no_longer(plane: Any) -> None:
-    plane.cluster.create(job("a", 3))
-    plane.run(until=1010.0)
-    assert plane.controllers.quota_backoff
-    plane.cluster.delete(JOB, "default", "a")
-    plane.run(until=1020.0)
-    assert not plane.controllers.quota_backoff
-
-
 def quota(used: Any, hard: str = "2") -> Any:
     return {"metadata": NAME, "spec": {"hard": {"cpu": hard}}, "status": {"used": used}}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "released"),
-    [
-        (quota({"cpu": "1"}), quota({"cpu": "2"}), False),
-        (quota({"cpu": "2"}), quota({"cpu": "1500m"}), True),
-        (quota({"cpu": "2"}), quota({}), True),
-        (quota({"cpu": "2"}), quota({"cpu": "2"}, hard="3"), True),
-        (quota({"cpu": "2"}), None, True),
-        (None, quota({"cpu": "0"}), False),
-    ],
-)
-def test_what_waits_is_released_by_more_room(old: Any, new: Any, released: bool) -> None:
-    waits: QuotaBackoff[str] = QuotaBackoff(lambda namespace: [], lambda: 0)
-    assert waits.add("item", QuotaExceededError("Pod", "default", "x"))
-    assert not waits.add("item", QuotaExceededError("Pod", "default", "y"))
-    waits.add("elsewhere", QuotaExceededError("Pod", "other", "x"))
-    assert waits.released_by(old, new) == (["item"] if released else [])
 
 
 class Quotas:
@@ -191,61 +147,6 @@ class Quotas:
         return QuotaBackoff(lambda namespace: [quota({self.name: self.used})], lambda: self.version)
 
 
-def test_what_was_refused_is_refused_again_by_quotas_as_they_were() -> None:
-    quotas = Quotas("2")
-    waits = quotas.waits()
-    waits.begin()
-    waits.add("item", QuotaExceededError("Pod", "default", "x"))
-    found = []
-    for used in ("2", "1", "2"):
-        quotas.use(used)
-        waits.take_changes()
-        found.append(waits.is_refused_again("item"))
-    assert found == [True, False, True]
-    assert not waits.is_refused_again("other")
-    waits.forget("item")
-    assert not waits.is_refused_again("item")
-
-
-def test_quotas_that_changed_during_an_attempt_prove_nothing() -> None:
-    quotas = Quotas("1")
-    waits = quotas.waits()
-    waits.begin()
-    quotas.use("2")
-    waits.add("item", QuotaExceededError("Pod", "default", "x"))
-    assert not waits.is_refused_again("item")
-
-
-def test_quotas_that_go_by_priority_classes_prove_nothing() -> None:
-    waits = Quotas("2", "PriorityClass").waits()
-    waits.begin()
-    waits.add("item", QuotaExceededError("Pod", "default", "x"))
-    assert not waits.is_refused_again("item")
-
-
-def tried_for(plane: Any, n_jobs: int) -> int:
-    """Run jobs of which two have room at a time; return how many pods were tried in all."""
-    tried: list[str] = []
-
-    class Counting(PodQuotas):
-        def admit(self, pod: Any) -> Any:
-            tried.append(pod["metadata"]["name"])
-            return super().admit(pod)
-
-    plane.cluster.quotas = Counting(plane.cluster)
-    plane.cluster.create(node("large", cpu=100, memory="100Gi"))  # all jobs may have pods
-    for index in range(n_jobs):
-        plane.cluster.create(job(f"j{index:03}", 1, runs=60))
-    plane.run(until=1000.0 + 60 * n_jobs)
-    assert len(pods(plane)) == n_jobs
-    assert not plane.controllers.quota_backoff
-    return len(tried)
-
-
-def test_each_job_is_tried_a_few_times_however_many_wait(plane: Any) -> None:
-    assert tried_for(plane, 16) <= 16 * 3
-
-
 def test_a_job_without_room_holds_up_no_smaller_one_behind_it(plane: Any) -> None:
     plane.cluster.create(job("first", 1, runs=60))
     plane.cluster.create(job("second", 1, runs=100))
@@ -257,25 +158,6 @@ def test_a_job_without_room_holds_up_no_smaller_one_behind_it(plane: Any) -> Non
     assert pods(plane) == {"first-t0-0", "second-t0-0", "small-t0-0"}
     plane.run(until=1500.0)
     assert pods(plane) >= {"large-t0-0", "next-t0-0"}
-
-
-def test_quotas_are_looked_up_once_a_pod(plane: Any) -> None:
-    listed: list[str] = []
-
-    class Counting:
-        def list(self, kind: str, namespace: str = "") -> Any:
-            listed.append(kind)
-            return plane.cluster.list(kind, namespace)
-
-        def merge_status(self, *args: Any) -> None:
-            plane.cluster.merge_status(*args)
-
-    plane.settle()
-    plane.cluster.quotas = PodQuotas(Counting())
-    plane.cluster.create(pod("x", cpu=1))
-    assert listed == ["ResourceQuota"]
-    used = plane.cluster.get("ResourceQuota", "default", "team")["status"]["used"]
-    assert used == {"cpu": "1"}
 
 
 def claim(name: str = "a", **metadata: Any) -> Any:
@@ -338,18 +220,6 @@ def test_creations_are_tried_later_and_later_and_reported_once() -> None:
     assert isinstance(reported.error, NamespaceTerminatingError)
 
 
-def test_news_from_a_namespace_that_is_being_deleted_leads_to_no_further_try() -> None:
-    cluster = going()
-    loop = ControllerLoop(cluster, [Maker()], cluster.clock)
-    loop.run_until_quiet()
-    for number in range(50):
-        cluster.patch(
-            "PersistentVolumeClaim", "ns", "a", {"metadata": {"labels": {"n": str(number)}}}
-        )
-        loop.run_until_quiet()
-    assert (cluster.tried, len(loop.failures)) == (1, 1)
-
-
 def test_a_new_namespace_of_the_same_name_does_not_wait() -> None:
     cluster = going()
     loop = ControllerLoop(cluster, [Maker()], cluster.clock)
@@ -379,34 +249,6 @@ def test_the_threaded_loop_holds_back_too() -> None:
         loop.close()
 
 
-def test_a_job_whose_namespace_goes_is_not_filled_up_again() -> None:
-    cluster = Counting(VirtualClock(0.0))
-    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
-    cluster.create({**queue, "metadata": {"name": "default"}, "spec": {"weight": 1}})
-    template = {"spec": {"containers": [{"name": "main", "image": "app:1"}]}}
-    task = {"name": "w", "replicas": 9, "minAvailable": 9, "template": template}
-    job = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": "j", "namespace": "ns"},
-        "spec": {"queue": "default", "minAvailable": 9, "tasks": [task]},
-    }
-    cluster.create(job)
-    loop = ControllerLoop(cluster, all_controllers(), cluster.clock)
-    loop.run_until_quiet()
-    (group,), _ = cluster.list("PodGroup.scheduling.volcano.sh")
-    cluster.update({**group, "status": {"phase": "Inqueue"}})
-    loop.run_until_quiet()
-    assert cluster.tried == 9
-    namespace = cluster.get("Namespace", "", "ns")
-    namespace["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    cluster.restore([namespace])  # its pods go first, the job is not reported yet
-    for index in range(9):
-        cluster.delete("Pod", "ns", f"j-w-{index}", grace_s=0)
-        loop.run_until_quiet()
-    assert (cluster.tried, len(loop.failures)) == (9 + 1, 1)
-
-
 def test_the_refusal_survives_the_way_over_http() -> None:
     cluster = going()
     with pytest.raises(NamespaceTerminatingError) as caught:
@@ -417,9 +259,3 @@ def test_the_refusal_survives_the_way_over_http() -> None:
     read = refusal(reported, ("Pod", "ns", "p"), 403)
     assert isinstance(read, NamespaceTerminatingError)
     assert (read.namespace, read.problem) == ("ns", caught.value.problem)
-
-
-@pytest.mark.parametrize("details", [None, [], {"causes": None}, {"causes": ["x", {"reason": 1}]}])
-def test_another_refusal_is_not_taken_for_it(details: Any) -> None:
-    reported = {"kind": "Status", "reason": "Forbidden", "message": "no", "details": details}
-    assert type(refusal(reported, ("Pod", "ns", "p"), 403)) is RejectedError

@@ -72,10 +72,6 @@ def test_overhead_adds_to_limits_only_where_there_are_some() -> None:
     assert (found["limits.cpu"], "limits.memory" in found) == ("1100m", False)
 
 
-def test_no_pods_use_nothing() -> None:
-    assert pods_usage([({"containers": [container({"cpu": "1"})]}, 0)]) == {}
-
-
 def test_a_pod_that_asks_as_a_whole_counts_as_a_whole() -> None:
     spec = [container({"cpu": "1", "nvidia.com/gpu": "1"}, {"cpu": "2"}), container({"cpu": "1"})]
     whole = {"requests": {"cpu": "3"}, "limits": {"cpu": "4", "memory": "2Gi"}}

@@ -8,15 +8,9 @@ import pytest
 
 from pumice.clock import RealClock, VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.controllers.base import Create, Effect, Key, Patch, Plan, UpdateStatus
+from pumice.controllers.base import Create, Effect, Key, Plan, UpdateStatus
 from pumice.controllers.threaded_loop import ThreadedLoop
-from pumice.errors import (
-    ClusterError,
-    ConflictError,
-    NotFoundError,
-    QuotaExceededError,
-    RejectedError,
-)
+from pumice.errors import ClusterError, ConflictError, QuotaExceededError, RejectedError
 from pumice.metrics import Metrics
 from pumice.testing import pod, queue
 from tests.present import present
@@ -114,43 +108,6 @@ def test_what_is_wanted_gets_done(cluster: Any, loop_of: Any) -> None:
     assert not loop.failures
 
 
-def test_one_that_a_plan_names_fails_by_itself(cluster: Any, loop_of: Any) -> None:
-    class Sweeper(Owner):
-        def concerns(self, kind: Any, manifest: Any, view: Any) -> Any:
-            return [Key(self.watches[0], "", "all")] if kind != "Pod" else []
-
-        def reconcile(self, key: Any, view: Any) -> Any:
-            if key.name == "all":
-                names = sorted(each["metadata"]["name"] for each in view.list(self.watches[0]))
-                return Plan(look_at=[Key(self.watches[0], "", name) for name in names])
-            if key.name == "bad":
-                raise ValueError("no")
-            return super().reconcile(key, view)
-
-    for name in ("bad", "good"):
-        cluster.create(queue(name))
-    loop = loop_of(Sweeper())
-    for _ in range(50):
-        loop.turn()
-        if len(names(cluster)) == 3:
-            break
-        threading.Event().wait(0.01)
-    assert len(names(cluster)) == 3
-    assert {failure.key.name for failure in loop.failures} == {"bad"}
-
-
-def test_turns_and_looks_are_reported_before_they_are_made(cluster: Any, loop_of: Any) -> None:
-    owner, beats = Owner(), []
-    cluster.create(queue("a"))
-    loop = loop_of(owner, on_look=lambda: beats.append(len(owner.looks)))
-    loop.turn()
-    assert beats == [0, 0]
-    loop.run_until_quiet()
-    looks = len(owner.looks)
-    loop.turn()
-    assert beats[-1] == looks
-
-
 def test_what_was_written_is_seen_before_the_cluster_tells(cluster: Any, loop_of: Any) -> None:
     cluster.create(queue("a"))
     owner = Owner()
@@ -165,33 +122,6 @@ def test_what_was_written_is_seen_before_the_cluster_tells(cluster: Any, loop_of
     loop.run_until_quiet()
     assert len(names(cluster)) == 3
     assert len(owner.looks) == looks  # a repeated event changes nothing
-
-
-def test_creations_of_one_plan_go_side_by_side(cluster: Any, loop_of: Any) -> None:
-    together = threading.Barrier(3, timeout=20)
-    cluster.create(queue("a"))
-    cluster.before = lambda verb: together.wait() if verb == "create" else None
-    loop_of(Owner()).run_until_quiet()
-    assert len(names(cluster)) == 3  # three at once, or the barrier breaks
-
-
-def test_objects_of_one_controller_go_side_by_side_up_to_its_limit(
-    cluster: Any, loop_of: Any
-) -> None:
-    together = threading.Barrier(2, timeout=20)
-
-    class Marks(Owner):
-        def reconcile(self, key: Any, view: Any) -> Any:
-            found = view.get(key.kind, "", key.name)
-            done = (found["metadata"].get("labels") or {}).get("done")
-            return Plan([] if done else [Patch(key, {"metadata": {"labels": {"done": "1"}}})])
-
-    for name in ("a", "b", "c", "d"):
-        cluster.create(queue(name))
-    cluster.before = lambda verb: together.wait() if verb == "patch" else None
-    loop = loop_of(Marks(), workers={"owner": 2})
-    loop.run_until_quiet()
-    assert not loop.failures
 
 
 def test_an_object_is_not_looked_at_while_something_is_done_about_it(
@@ -259,37 +189,6 @@ def test_an_object_that_was_deleted_meanwhile_is_no_failure(
     assert not late.failures
 
 
-def test_a_namespace_that_is_missing_is_reported(loop_of: Any) -> None:
-    cluster: Any = Late(EmbeddedCluster(VirtualClock()))
-
-    class Lost(Owner):
-        def reconcile(self, key: Any, view: Any) -> Any:
-            raise NotFoundError("Namespace", "", "lab")
-
-    cluster.create(queue("a"))
-    loop = ThreadedLoop(cluster, [Lost()])
-    try:
-        loop.run_until_quiet()
-        assert [str(failure.error) for failure in loop.failures] == ["Namespace lab: not found"]
-    finally:
-        loop.close()
-
-
-def test_a_wall_clock_that_is_set_back_puts_nothing_off() -> None:
-    cluster = EmbeddedCluster(VirtualClock(1000.0))
-    steady = VirtualClock(0.0)
-    loop = ThreadedLoop(cluster, [Owner()], steady=steady.now)
-    item = (0, Key(Owner.watches[0], "", "red"))
-    loop._postpone(item, 5.0)
-    cluster.clock = VirtualClock(10.0)
-    loop._notice()
-    assert [*loop._queues[0]] == []
-    steady.advance(5.0)
-    loop._notice()
-    assert [*loop._queues[0]] == [item]
-    loop.close()
-
-
 def test_a_failure_is_reported_and_tried_later_while_others_go_on(loop_of: Any) -> None:
     clock = VirtualClock()
     cluster: Any = Late(EmbeddedCluster(clock))
@@ -340,31 +239,6 @@ def test_an_object_that_keeps_failing_is_reported_why() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("error", "longest_s"), [(QuotaExceededError, 60.0), (RejectedError, 1000.0)]
-)
-def test_what_a_quota_refuses_is_tried_once_a_minute(
-    error: type[ClusterError], longest_s: float
-) -> None:
-    clock = VirtualClock()
-    cluster = EmbeddedCluster(clock)
-
-    class Refused(Owner):
-        def reconcile(self, key: Any, view: Any) -> Any:
-            raise error("Pod", "default", "x", "refused")
-
-    cluster.create(queue("bad"))
-    loop = ThreadedLoop(cluster, [Refused()])
-    try:
-        for _ in range(30):
-            loop.run_until_quiet()
-            clock.advance_to(present(loop.next_at()))
-        loop.run_until_quiet()
-        assert present(loop.next_at()) - clock.now() == longest_s
-    finally:
-        loop.close()
-
-
 def test_all_creations_are_tried_though_one_fails(cluster: Any, loop_of: Any) -> None:
     failures, tried = [ClusterError("Pod", problem="refused")], []
 
@@ -413,59 +287,26 @@ def of_q(manifest: Any) -> bool:
     return manifest["metadata"]["name"].startswith("q-")
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_all_effects_of_a_batch_are_carried_out(cluster: Any, loop_of: Any, count: int) -> None:
-    class Maker(Owner):
-        def reconcile(self, key: Any, view: Any) -> Any:
-            here = view.list("Pod", "default")
-            return Plan([Create(self.child("q")) for _ in range(count - len(here))])
-
-    cluster.create(queue("q"))
-    loop = loop_of(Maker())
-    loop.run_until_quiet()
-    assert len(names(cluster)) == count
-
-
-def test_who_runs_the_loop_is_woken_when_a_plan_is_carried_out(cluster: Any, loop_of: Any) -> None:
-    class Wake(threading.Event):
-        def set(self) -> None:
-            woken.append(1)
-            super().set()
-
-    woken: list[int] = []
-    cluster.create(queue("q"))
-    loop = loop_of(Owner(), wake=Wake())
-    loop.run_until_quiet()
-    assert woken
-
-
 @pytest.mark.parametrize(
-    ("due_in_s", "pause"), [(None, 1.0), (0.25, 0.25), (60.0, 1.0), (-5.0, 0.0)]
+    ("error", "longest_s"), [(QuotaExceededError, 60.0), (RejectedError, 1000.0)]
 )
-def test_the_loop_waits_until_something_is_due(
-    loop_of: Any, due_in_s: float | None, pause: float
+def test_what_a_quota_refuses_is_tried_once_a_minute(
+    error: type[ClusterError], longest_s: float
 ) -> None:
-    loop = loop_of(Owner(), steady=lambda: 100.0)
-    if due_in_s is not None:
-        item = 0, Key("Queue.scheduling.volcano.sh", "", "q")
-        loop._due[item] = 100.0 + due_in_s
-        loop._later = [(100.0 + due_in_s, 0, item)]
-    assert loop._pause() == pause
+    clock = VirtualClock()
+    cluster = EmbeddedCluster(clock)
 
-
-def test_a_look_in_between_replaces_the_later_one(cluster: Any, loop_of: Any) -> None:
-    class Waiting(Owner):
+    class Refused(Owner):
         def reconcile(self, key: Any, view: Any) -> Any:
-            self.looks.append(times[0])
-            return Plan(again_in_s=10.0 if len(self.looks) == 1 else None)
+            raise error("Pod", "default", "x", "refused")
 
-    times = [100.0]
-    cluster.create(queue("q"))
-    controller = Waiting()
-    loop = loop_of(controller, steady=lambda: times[0])
-    for now in (100.0, 105.0, 200.0):
-        times[0] = now
-        if now == 105.0:
-            loop.look_at("owner", Key(controller.watches[0], "", "q"))
-        loop.turn()
-    assert controller.looks == [100.0, 105.0]
+    cluster.create(queue("bad"))
+    loop = ThreadedLoop(cluster, [Refused()])
+    try:
+        for _ in range(30):
+            loop.run_until_quiet()
+            clock.advance_to(present(loop.next_at()))
+        loop.run_until_quiet()
+        assert present(loop.next_at()) - clock.now() == longest_s
+    finally:
+        loop.close()

@@ -16,14 +16,7 @@ from pumice.api.pods import (
     PodSpec,
     Toleration,
 )
-from pumice.core.labels import (
-    LabelColumn,
-    node_labels,
-    selects,
-    selects_node,
-    tolerates,
-    untolerated,
-)
+from pumice.core.labels import node_labels, selects, selects_node, tolerates, untolerated
 from pumice.testing import node
 from pumice.testing.samples import snapshot_of
 from tests.present import present
@@ -128,11 +121,6 @@ class TestTolerates:
         both = untolerated(snapshot, PodSpec(), ("NoExecute", "PreferNoSchedule"))
         assert present(both).tolist() == [2, 0]
 
-    def test_taints_of_nodes_that_are_gone_do_not_count(self) -> None:
-        snapshot = snapshot_of([node("a")])
-        snapshot.taint_sets.append((self.TAINT,))
-        assert untolerated(snapshot, PodSpec(), ("NoSchedule",)) is None
-
 
 class TestNodeLabels:
     @pytest.mark.parametrize(
@@ -194,18 +182,6 @@ class TestNodeLabels:
             if selects_node(NodeSelector(node_selector_terms=(term,)), name, mine)
         ]
         assert want == each == names(cluster, node_labels(cluster).matching(term))
-
-    def test_a_term_without_conditions_matches_no_node(self, cluster: Any) -> None:
-        assert not node_labels(cluster).matching(NodeSelectorTerm()).any()
-
-    def test_fields_name_one_node_or_all_others(self, cluster: Any) -> None:
-        for operator, want in (("In", ["b"]), ("NotIn", ["a", "c"])):
-            term = NodeSelectorTerm(match_fields=(demand("metadata.name", operator, "b"),))
-            assert want == names(cluster, node_labels(cluster).matching(term))
-
-    def test_a_field_condition_with_two_values_matches_nothing(self, cluster: Any) -> None:
-        term = NodeSelectorTerm(match_fields=(demand("metadata.name", "In", "a", "b"),))
-        assert not node_labels(cluster).matching(term).any()
 
     def test_one_term_must_hold_and_the_selector_too(self, cluster: Any) -> None:
         terms = tuple(
@@ -271,32 +247,3 @@ class TestNodeLabels:
             assert names(cluster, labels.demanded(spec)) == want
             assert labels.selected_by_affinity(spec) is None
         assert labels.selected_by_labels(PodSpec(affinity=Affinity())) is None
-
-    def test_a_column_finds_rows_and_knows_whether_it_is_everywhere(self, cluster: Any) -> None:
-        zone, rank = (node_labels(cluster).column(key) for key in ("zone", "rank"))
-        assert [column.is_everywhere for column in (zone, rank)] == [False, True]
-        assert (zone.values, zone.codes.tolist()) == (["z1", "z2"], [0, 1, -1])
-        assert [zone.rows_of(code).tolist() for code in (0, 1, -1, -2)] == [[0], [1], [2], []]
-        assert zone.rows_of(0) is zone.rows_of(0)
-        assert node_labels(cluster).column("zone") is zone
-        assert node_labels(cluster).names() is node_labels(cluster).names()
-
-    def test_columns_last_until_a_node_changes(self, cluster: Any) -> None:
-        before = node_labels(cluster)
-        assert before is node_labels(cluster)
-        cluster.nodes.generation += 1
-        assert before is not node_labels(cluster)
-
-
-@pytest.mark.parametrize(
-    ("values", "rows", "wanted"),
-    [
-        (["a", "b", "a"], [True, True, True], [0, 1]),
-        (["a", "b", "a"], [True, False, True], [0]),
-        (["a", None, "b"], [True, True, True], [0, 1]),
-        (["a", None, "b"], [False, True, True], [1]),
-        (["a", "b"], [False, False], []),
-    ],
-)
-def test_the_values_that_some_nodes_have(values: Any, rows: Any, wanted: Any) -> None:
-    assert LabelColumn(values).codes_on(np.array(rows)).tolist() == wanted

@@ -19,7 +19,6 @@ from pumice.core.resources import (
     need_of,
     saturate,
     share,
-    sum_by,
     weighted_sum,
     within_requested,
 )
@@ -70,10 +69,6 @@ def test_a_vector_has_milli_units_bytes_and_whole_pods() -> None:
 
 def test_a_vector_says_what_is_missing() -> None:
     assert Resources().vector({"cpu": 1}, missing=np.inf).tolist() == [1000, np.inf, np.inf]
-
-
-def test_a_mask_marks_known_names() -> None:
-    assert Resources().mask(["memory", "unheard"]).tolist() == [False, True, False]
 
 
 def test_need_fits_room_up_to_less_than_a_step() -> None:
@@ -133,15 +128,6 @@ def test_amounts_end_where_sums_would_not_be_exact() -> None:
     assert saturate(small).tolist() == small.tolist()
 
 
-def test_many_lists_become_the_columns_that_each_becomes_alone() -> None:
-    resources = Resources()
-    resources.learn([GPU])
-    lists: list[dict[str, Any]] = [{"cpu": "1"}, {}, {GPU: 2, "cpu": 1}, {"cpu": "1"}, {"x": "9"}]
-    alone = [resources.vector(each).tolist() for each in lists]
-    assert resources.vectors(lists).T.tolist() == alone
-    assert resources.vectors([]).shape == (4, 0)
-
-
 @pytest.mark.parametrize(
     ("amounts", "wanted"),
     [
@@ -179,46 +165,3 @@ def test_a_name_that_something_offers_no_longer_counts_as_asked_for() -> None:
     assert not resources.refused
     assert resources.names[3:] == ["x.org/a", "x.org/b"]
     assert not resources.learn(["requests.cpu"], asked=True)
-
-
-COARSE = {"cpu": 2.0**32, "memory": 2.0**46, "pods": 2.0**50, GPU: 2.0**50}
-
-
-@pytest.mark.parametrize("name", COARSE)
-def test_an_amount_is_coarse_from_its_bound_on(name: str) -> None:
-    resources = Resources()
-    resources.learn([GPU])
-    amounts, row = np.zeros(4), resources.names.index(name)
-    for amount, wanted in ((COARSE[name], True), (np.nextafter(COARSE[name], 0), False)):
-        amounts[row] = amount
-        assert is_coarse(amounts) == wanted
-
-
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_the_dominant_share_of_one_is_that_of_several(n: int) -> None:
-    rng = np.random.default_rng(n)
-    amounts, whole = rng.integers(0, 9, (4, n)) / 2, rng.choice([0.0, 0.05, 0.1, 4.0, 8.0], (4, n))
-    found = dominant_share(amounts, whole)
-    for i in range(n):
-        shares = [a / w for a, w in zip(amounts[:, i], whole[:, i], strict=True) if w >= STEP]
-        assert found[i] == max([0.0, *shares])
-    assert dominant_share(np.ones((2, 1)), np.zeros((2, 1))).tolist() == [0.0]
-
-
-def test_amounts_are_added_up_by_owner() -> None:
-    amounts = np.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
-    assert sum_by(amounts, np.array([2, 0, 2]), 4).tolist() == [[2, 0, 5, 0], [16, 0, 40, 0]]
-    assert sum_by(amounts[:, :0], np.array([], dtype=np.intp), 2).tolist() == [[0, 0], [0, 0]]
-
-
-def test_nothing_fits_that_lacks_a_step() -> None:
-    need, room = column(1000, 0), column(1000, 0)
-    for short, wanted in ((0.0, True), (0.0999, True), (0.11, False)):
-        assert bool(fits(need, room - column(short, 0))) == wanted
-
-
-def test_a_vector_has_the_missing_amount_where_nothing_is_said() -> None:
-    resources = Resources()
-    assert resources.vector({"cpu": 1}).tolist() == [1000, 0, 0]
-    assert resources.vector({"memory": "1Ki"}, missing=np.inf).tolist() == [np.inf, 1024, np.inf]
-    assert resources.vector({"x.org/unknown": 3}).tolist() == [0, 0, 0]

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -96,14 +95,3 @@ def test_a_question_that_is_asked_again_goes_on(slow: type[Slow]) -> None:
     slow.may_answer.set()
     assert found.result(PATIENCE_S) == "a"
     answers.close()
-
-
-def test_questions_that_are_refused_are_not_kept(slow: type[Slow]) -> None:
-    answers = Answers()
-    try:
-        for number in range(200):
-            with suppress(UnansweredError):
-                ask(answers, f"job-{number}")
-        assert len(answers._wanted_until) == len(answers._known) <= module._MOST_WAITING
-    finally:
-        answers.close()

@@ -182,8 +182,3 @@ def test_a_remedy_is_offered_without_the_templates_that_it_changes(source: Any) 
     reported = Why("ai/sweep", helps=True).answer(Asked(source.world))
     assert reported["remedies"]
     assert all(each.keys() == {"text", "result"} for each in reported["remedies"])
-
-
-def test_two_pictures_of_one_world_have_one_signature(source: Any) -> None:
-    one, other = source.feed.picture, pictured(source.world)
-    assert one.signature() == other.signature()

@@ -267,13 +267,6 @@ def test_no_answer_holds_environment_values_or_commands(tmp_path: Any) -> None:
         assert all(b"hush" not in body for body in bodies)
 
 
-def test_long_documents_are_compressed_and_sent_only_when_they_differ(place: Any) -> None:
-    plain = ask(place, "/api/nodes")
-    assert "Content-Encoding" not in plain[1]
-    tag = {"If-None-Match": plain[1]["ETag"]}
-    assert ask(place, "/api/nodes", headers=tag)[0] == 304
-
-
 def test_an_unknown_page_shows_people_where_to_go_and_programs_the_status(place: Any) -> None:
     status, headers, body = ask(place, "/nowhere/at/all")
     assert (status, headers["Content-Type"]) == (404, "text/html; charset=utf-8")

@@ -187,7 +187,8 @@ SUITE: dict[str, Any] = {
         "scheduler_feature_gates": "SchedulingGatesQueueAdmission=true",
         "scheduler_sharding_mode": "hard",
         "sharding_configmap_data": "shardSyncPeriod: 30s",
-        "agent_scheduler_enable": False,
+        "agent_scheduler_enable": True,
+        "agent_scheduler_worker_count": 2,
         "vap_enable": False,
         "enabled_admissions": "/pods/mutate,/podgroups/mutate,/jobs/mutate,/jobflows/validate",
         "ignored_provisioners": "",
@@ -207,6 +208,7 @@ def test_the_values_of_volcanos_own_suite_are_taken(tmp_path: Path) -> None:
     scheduler = found["Deployment", NAMESPACE, "volcano-scheduler"]["spec"]["template"]["spec"]
     reported = scheduler["containers"][0]["args"]
     assert "--scheduler-conf=/volcano.scheduler/volcano-scheduler-ci.conf" in reported
+    assert "--agent-scheduler-name=agent-scheduler" in reported
     conf = found["ConfigMap", NAMESPACE, "volcano-controller-configmap"]["data"]
     given = SUITE["custom"]["controller_config_override"]
     assert yaml.safe_load(conf["volcano-controller.conf"]) == given

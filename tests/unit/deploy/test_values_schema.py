@@ -57,6 +57,10 @@ def test_a_misspelt_name_is_refused_by_name(values: Any) -> None:
         {"enabled_admissions": "/jobs/mutate,/jobs/validat"},
         {"enabled_admissions": "/jobs/mutate;/jobs/validate"},
         {"enabled_admissions": ["/jobs/mutate"]},
+        {"scheduler_schedule_period": "soon"},
+        {"scheduler_schedule_period": "1"},
+        {"scheduler_schedule_period": "0.0s"},
+        {"scheduler_sharding_mode": "medium"},
     ],
 )
 def test_a_value_of_no_use_is_refused(custom: Any) -> None:
@@ -66,6 +70,11 @@ def test_a_value_of_no_use_is_refused(custom: Any) -> None:
 def test_every_webhook_can_be_enabled() -> None:
     assert problems(custom={"enabled_admissions": ",".join(SERVICES)}) == []
     assert problems(custom={"enabled_admissions": " /jobs/mutate , /pods/validate,"}) == []
+
+
+@pytest.mark.parametrize("period", ["1s", "0.5s", "1m0s", "0m30s", "10ms", ""])
+def test_a_period_is_a_duration_above_zero(period: str) -> None:
+    assert problems(custom={"scheduler_schedule_period": period}) == []
 
 
 def test_a_values_file_of_volcano_can_be_kept() -> None:

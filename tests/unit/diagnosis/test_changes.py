@@ -346,15 +346,6 @@ def test_a_patch_of_what_admission_sets_joins_the_object_that_is_added() -> None
     assert taint in both(world).of_kind("Pod")["default/j-0"]["spec"]["tolerations"]
 
 
-def test_a_patch_that_needs_the_stored_object_stays_apart() -> None:
-    world = loaded(pod_group("j"))
-    deep = {"op": "add", "path": "/spec/securityContext/runAsUser", "value": 1}
-    change = Patch(kind="Pod", namespace="default", name="j-0", patch=[deep])
-    add = Change("add", (Add(object=pod("j-0", group="j", cpu=1)),))
-    assert [type(op) for op in chain([add, Change("patch", (change,))]).ops] == [Add, Patch]
-    del world
-
-
 def test_a_patch_of_a_job_that_no_cluster_has_seen_sets_what_its_file_may_lack() -> None:
     job = volcano_job()
     del job["spec"]["minAvailable"]

@@ -115,6 +115,12 @@ LIST = "enqueue, allocate, preempt, reclaim, backfill"
             "any queue takes pods of any other by reclaim",
             "- name: capacity",
         ),
+        (
+            "  - name: capacity\n    enableHierarchy: true\n",
+            "  - name: proportion\n",
+            "deserved of blue, ops, org and 1 more does not count: proportion reads weights",
+            "write - name: capacity in its place",
+        ),
         ("binpack.weight: 2", "binpack.weight: -2", "weight below 0", "write 0"),
         (
             "binpack.weight: 2",

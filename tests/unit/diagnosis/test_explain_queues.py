@@ -34,8 +34,8 @@ def test_a_gang_too_large_for_its_queue_is_found_although_no_node_has_room(
         Cause.INSUFFICIENT_RESOURCE,
     ]
     assert found.text == (
-        "queue default would hold more than it may with the 3 pods that the gang needs: "
-        "cpu needs 6, in use or reserved 0, limit 4 (over by 2)"
+        "queue default would exceed its limit with the 3 pods that the gang needs: "
+        "needs 6 CPU, limit 4"
     )
 
 
@@ -64,10 +64,7 @@ def test_all_that_a_gang_exceeds_is_named(world: Any) -> None:
     pods = [pod(f"j-{i}", group="j", cpu=2, memory="1Gi") for i in range(4)]
     limit = queue("default", capability={"cpu": 2, "memory": "3Gi"})
     found = asked(world, [limit, node("n1", cpu=16, memory="64Gi"), group, *pods], FLAT)
-    assert found.text.endswith(
-        "cpu needs 8, in use or reserved 0, limit 2 (over by 6); "
-        "memory needs 4Gi, in use or reserved 0, limit 3Gi (over by 1Gi)"
-    )
+    assert found.text.endswith("needs 8 CPU, limit 2; needs 4Gi memory, limit 3Gi")
 
 
 def test_a_gang_that_runs_in_part_asks_for_the_rest(world: Any, job: Any) -> None:
@@ -77,8 +74,8 @@ def test_a_gang_that_runs_in_part_asks_for_the_rest(world: Any, job: Any) -> Non
         *job("j", cpu=1, pods=5, nodes=["n1"], phase="Inqueue"),
     ]
     assert asked(world, there, FLAT).text == (
-        "queue default would hold more than it may with the 4 more pods that the gang needs: "
-        "cpu needs 4, in use or reserved 1, limit 3 (over by 2)"
+        "queue default would exceed its limit with the 4 more pods that the gang needs: "
+        "needs 4 CPU, 2 of 3 left"
     )
 
 
@@ -101,10 +98,7 @@ def test_a_limit_is_that_of_the_queue_above_where_the_queue_itself_states_more(
         *job("j", cpu=5, queue="leaf"),
     ]
     found = explain_job(tree(world, there), "j", unblock=False, foresee=False)
-    assert found.text == (
-        "queue team would hold more than it may: "
-        "cpu needs 5, in use or reserved 1, limit 4 (over by 2)"
-    )
+    assert found.text == ("queue team would exceed its limit: needs 5 CPU, 3 of 4 left")
 
 
 def test_admission_says_what_of_the_use_it_does_not_count(world: Any, job: Any) -> None:
@@ -116,8 +110,8 @@ def test_admission_says_what_of_the_use_it_does_not_count(world: Any, job: Any) 
     ]
     refused = cause(asked(world, there, "gang predicates proportion"), Cause.QUEUE_OVER_CAPABILITY)
     assert refused.text == (
-        "queue default would hold more than it may: "
-        "cpu needs 5, in use or reserved 0, limit 4 (over by 1); "
+        "queue default would exceed its limit: "
+        "needs 5 CPU, limit 4; "
         "what running jobs hold beyond their minResources is not counted (cpu 3)"
     )
     assert refused.numbers["elastic"] == {"cpu": 3}
@@ -186,8 +180,8 @@ def test_pods_placed_before_a_refused_one_are_asked_for_and_not_in_use(world: An
     there = [queue("default", capability={"cpu": 3}), node("n1", cpu=16), group, *pods]
     found = cause(asked(world, there, FLAT), Cause.QUEUE_OVER_CAPABILITY)
     assert found.text == (
-        "queue default would hold more than it may with the 2 pods that the gang needs: "
-        "cpu needs 4, in use or reserved 0, limit 3 (over by 1)"
+        "queue default would exceed its limit with the 2 pods that the gang needs: "
+        "needs 4 CPU, limit 3"
     )
 
 
@@ -202,5 +196,5 @@ def test_a_limit_that_the_job_ahead_uses_up_is_named_and_may_be_raised(
     ]
     found = explain_job(world(there, FLAT), "j")
     assert [each.code for each in found.causes] == [Cause.JOB_AHEAD, Cause.QUEUE_OVER_CAPABILITY]
-    assert found.causes[1].text.endswith("cpu needs 4, in use or reserved 8, limit 10 (over by 2)")
+    assert found.causes[1].text.endswith("needs 4 CPU, 2 of 10 left")
     assert found.remedies[0].text == "raise the capability of queue default: cpu from 10 to 12"

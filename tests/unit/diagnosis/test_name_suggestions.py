@@ -74,12 +74,16 @@ def test_a_deployment_is_known_by_its_pods(tmp_path: Path) -> None:
         "the pods of Deployment default/web are left to the scheduler other"
     )
     ours = deployed("web-5d4-a", "web-5d4")
-    assert hint(tmp_path, "web", ours) == "the pods of Deployment default/web have no pod group"
+    assert hint(tmp_path, "web", ours) == (
+        "the job of Deployment default/web is default/web-5d4: explain that"
+    )
 
 
 def test_a_cron_job_of_kubernetes_is_known_by_the_pods_of_its_jobs(tmp_path: Path) -> None:
     made = owned(pod("tidy-29000000-x", cpu=1), "Job", "tidy-29000000", "batch/v1")
-    assert hint(tmp_path, "tidy", made).startswith("the pods of CronJob default/tidy ")
+    assert hint(tmp_path, "tidy", made) == (
+        "the job of CronJob default/tidy is default/tidy-29000000: explain that"
+    )
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_job_that_can_start_without_refused_pods_starts(tmp_path: Path) -> Non
     assert quota_notes(world) == [note]
     found = explain_job(world, "big")
     assert (found.state, found.expected, found.refused) == ("starts", 2, 2)
-    assert found.text == "it starts now: 2 pods on 1 node; resource quotas refuse 2 more"
+    assert found.text == "it starts now: 2 pods on 1 node; the API server refuses 2 more"
     assert note in found.notes
     answer = what_if(world, Question(job="big"))
     assert note in answer.notes
@@ -126,7 +126,7 @@ def test_a_gang_that_needs_refused_pods_waits_for_the_quota(tmp_path: Path) -> N
     assert codes(found) == ["QuotaExceeded"]
     assert found.text == (
         "resource quota team has no room for 1 of its 4 pods, which the gang needs: "
-        "requests.cpu needs 1, in use or reserved 2, limit 2 (over by 1)"
+        "needs 1 requests.cpu, none of 2 left"
     )
     cause = found.causes[0]
     assert present(cause.about).to_data() == {
@@ -149,12 +149,12 @@ def test_a_quota_on_pods_is_written_as_one(tmp_path: Path, entry: str) -> None:
     found = explained(tmp_path, "big", pods_quota(entry, "0"), job("big", 2, 2))
     assert found.text == (
         "resource quota team has no room for any of its 2 pods, which the gang needs: "
-        "2 more pods needed, 0 in use or reserved, limit 0 (over by 2)"
+        "needs 2 more pods, limit 0"
     )
     found = explained(tmp_path, "big", pods_quota(entry, "1"), job("big", 2, 2))
     assert found.text == (
         "resource quota team has no room for 1 of its 2 pods, which the gang needs: "
-        "1 more pod needed, 1 in use or reserved, limit 1 (over by 1)"
+        "needs 1 more pod, none of 1 left"
     )
     world = load_world([written(tmp_path, pods_quota(entry, "0"), job("big", 2, 2))])
     why = "resource quota team refuses pod big-w-0: pods in use 0, limit 0"
@@ -388,7 +388,7 @@ def test_existing_pods_are_told_from_those_to_be_made(tmp_path: Path, phase: str
     file = written(tmp_path, quota("1"), big, group, made("big-w-0", "big"))
     ran = CliRunner().invoke(main, ["explain", "big", "-f", str(file)])
     assert ran.exit_code == 0
-    assert "1 running; resource quotas refuse 1 more" in ran.stdout
+    assert "1 running; the API server refuses 1 more" in ran.stdout
     assert f"refuse its only missing pod, without which it runs: {refusal(1, 1)}" in ran.stderr
 
 

@@ -37,29 +37,6 @@ def test_every_way_out_works_on_a_fresh_copy(job: str) -> None:
         assert played(way.change(world), job, until_started=True).started, way.change.text
 
 
-def test_the_budget_bounds_the_trials(world: Any, job: Any) -> None:
-    there = world([queue("default"), node("n1", cpu=4), *job("j", cpu=3, pods=40)])
-    search = Search(there, "default/j", Replay(there))
-    search.left = 3
-    search.ways(causes(there, "default/j"))
-    assert len(search.tried) == 3
-
-
-def test_a_large_world_gets_fewer_trials(world: Any) -> None:
-    small, large = (world([node(f"n{i}") for i in range(n)]) for n in (1, 10_000))
-    unused: Any = None
-    assert Search(small, "x", unused).left > Search(large, "x", unused).left > 0
-
-
-def test_the_same_change_is_tried_once(world: Any, job: Any) -> None:
-    there = world([queue("default"), node("n1", cpu=4), *job("j", cpu=3, pods=2)])
-    search, found = Search(there, "default/j", Replay(there)), causes(there, "default/j")
-    first = search.ways(found)
-    tried = len(search.tried)
-    assert [way.change for way in search.ways(found)] == [way.change for way in first]
-    assert len(search.tried) == tried
-
-
 def nodes_added(world: Any, job: str) -> list[int]:
     """Count the nodes of each remedy that adds some, and check that one fewer does not help."""
     found = []
@@ -111,20 +88,6 @@ def test_a_smaller_change_may_have_to_wait_for_pods_that_leave() -> None:
     assert found["lower minMember from 4 to 2"] == (
         "2 pods start in 30 s; this evicts 1 pod of data/nightly (data/nightly-worker-1)"
     )
-
-
-def test_a_large_world_is_not_played_for_a_change_that_evicts(
-    world: Any, job: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    full = [*job("old", cpu=4, nodes=["n1"]), *job("j", cpu=4, pods=1), *job("k", cpu=4, pods=1)]
-    conf = {"actions": "enqueue, allocate, preempt, backfill"}
-    there = world([queue("default"), node("n1", cpu=4), *full], "priority predicates", **conf)
-    found = causes(there, "default/j")
-    monkeypatch.setattr("pumice.diagnosis.remedy.search._MOST_PROVED", 0)
-    monkeypatch.setattr("pumice.diagnosis.remedy.search.played", None)
-    texts = [way.change.text for way in Search(there, "default/j", Replay(there)).ways(found)]
-    assert "add a node like n1" in texts
-    assert "give it a priority above 0" in texts
 
 
 def test_a_large_world_tries_evictions_beside_the_first_jobs_in_line(

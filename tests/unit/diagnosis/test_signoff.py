@@ -141,7 +141,7 @@ def test_a_volcano_side_that_restarts_is_settled_in_seconds(world: Any, job: Any
 
 
 def test_what_could_not_be_played_in_time_is_not_known(world: Any, job: Any) -> None:
-    over = Deadline(1.0, began=-1e9)
+    over = Deadline(1.0, ends=-1e9)
     question = Question(changes=[use_conf(PREEMPTING, "new.conf")], signs_off=True, deadline=over)
     found = what_if(full(world, job), question)
     assert (found.settled, found.settled_in_s) == (False, None)

@@ -111,11 +111,6 @@ def test_another_configuration_is_a_difference(world: Any) -> None:
     assert diff_worlds(old, new).conf
 
 
-def test_the_same_world_does_not_differ_from_itself(world: Any, job: Any) -> None:
-    there = world([*OBJECTS, *job("j", cpu=1)])
-    assert diff_worlds(there, there).is_empty
-
-
 def test_a_job_that_was_submitted_again_is_the_same_job_in_a_difference(world: Any) -> None:
     def submitted(uid: str, cpu: int) -> list[Any]:
         group, one = pod_group(f"j-{uid}"), pod("j-0", group=f"j-{uid}", cpu=cpu)

@@ -86,10 +86,3 @@ def test_a_suspended_volcano_job_is_listed() -> None:
     assert only.queue == "research"
     found = explain_job(load_world([text]), "train")
     assert (found.queue, found.phase, found.min_member) == ("research", "Aborted", 3)
-
-
-def test_a_line_is_plain_data(world: Any, job: Any) -> None:
-    (line,) = waiting_jobs(world([*WORLD, *job("j", cpu=6)]))
-    data = json.loads(json.dumps(line.to_data()))
-    assert data.keys() >= {"job", "name", "queue", "code", "text", "object", "numbers", "position"}
-    assert data["position"]["place"] == 1

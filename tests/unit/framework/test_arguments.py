@@ -17,6 +17,8 @@ from pumice.framework.arguments import (
     describe_arguments,
 )
 
+NAN, INFINITE = float("nan"), float("inf")
+
 
 @dataclass(kw_only=True)
 class Thresholds:
@@ -75,131 +77,88 @@ def test_bound_fields_construct_the_class() -> None:
     assert (policy.weight, policy.mode, policy.factor) == (5, "spread", 1.2)
 
 
-class TestTypes:
-    def test_an_integer_is_a_yaml_integer(self) -> None:
-        assert bound(weight=5) == 5
-
-    @pytest.mark.parametrize("value", ["5", 5.0, True, None, [5], {"a": 5}])
-    def test_anything_else_is_no_integer(self, value: Any) -> None:
-        problem = ignored(weight=value)
-        assert problem.wanted == "integer"
-        assert "the default 1 is kept" in problem.hint
-
-    @pytest.mark.parametrize("value", [2, 2.0])
-    def test_a_number_takes_integers_too(self, value: float) -> None:
-        assert (bound(factor=value), type(bound(factor=value))) == (2.0, float)
-
-    @pytest.mark.parametrize("value", ["2.0", True, None, float("nan"), float("inf")])
-    def test_anything_else_is_no_number(self, value: Any) -> None:
-        assert "the default 1.2 is kept" in ignored(factor=value).hint
-
-    @pytest.mark.parametrize("value", [True, "1", "t", "T", "true", "TRUE", "True"])
-    def test_true_may_be_quoted(self, value: Any) -> None:
-        assert bound(strict=value) is True
-
-    @pytest.mark.parametrize("value", [False, "0", "f", "F", "false", "FALSE", "False"])
-    def test_false_may_be_quoted(self, value: Any) -> None:
-        assert bound(strict=value) is False
-
-    @pytest.mark.parametrize("value", [1, 0, "yes", "tRUE", "", None, []])
-    def test_anything_else_is_no_boolean(self, value: Any) -> None:
-        assert "the default true is kept" in ignored(strict=value).hint
-
-    @pytest.mark.parametrize("value", [5, True, None, ["pack"]])
-    def test_a_text_must_be_a_text(self, value: Any) -> None:
-        assert "the default pack is kept" in ignored(mode=value).hint
-
-    def test_a_duration_is_seconds(self) -> None:
-        assert bound(period="1h30m") == 5400.0
-
-    @pytest.mark.parametrize("value", ["bad", 10, "10", None])
-    def test_anything_else_is_no_duration(self, value: Any) -> None:
-        assert "the default 60s is kept" in ignored(period=value).hint
-
-    def test_an_optional_field_binds_like_its_type(self) -> None:
-        assert bound(deadline="3m") == 180.0
-        assert "the default none is kept" in ignored(deadline="bad").hint
-
-    def test_an_annotated_field_binds_like_its_type(self) -> None:
-        assert bound(noted=3) == 3
-
-    @pytest.mark.parametrize(("value", "amount"), [("500m", 0.5), ("1Ki", 1024.0), (2, 2.0)])
-    def test_a_quantity_is_whole_units(self, value: Any, amount: float) -> None:
-        assert bound(spare=value) == amount
-
-    @pytest.mark.parametrize("value", ["much", True, None, [1]])
-    def test_anything_else_is_no_quantity(self, value: Any) -> None:
-        assert "the default 0.25 is kept" in ignored(spare=value).hint
-
-    @pytest.mark.parametrize("value", ["a, b,,c ,", ["a", "b", "c"]])
-    def test_names_are_separated_by_commas_or_a_list(self, value: Any) -> None:
-        assert bound(resources=value) == ["a", "b", "c"]
-
-    @pytest.mark.parametrize("value", [5, ["a", 5], {"a": 1}])
-    def test_anything_else_is_no_list_of_names(self, value: Any) -> None:
-        assert "the default none is kept" in ignored(resources=value).hint
-
-    @pytest.mark.parametrize("value", [None, 5, "x", [1], {"a": 1}])
-    def test_a_raw_argument_takes_anything(self, value: Any) -> None:
-        assert bound(raw=value) == value
-
-    def test_mappings_and_lists_pass_as_they_are(self) -> None:
-        assert bound(table={"cpu": {"weight": 2}}) == {"cpu": {"weight": 2}}
-        assert bound(rows=[{"name": "x"}]) == [{"name": "x"}]
-
-    def test_mappings_and_lists_are_not_taken_for_each_other(self) -> None:
-        assert ignored(table=[1]).message == "expected mapping, got a list"
-        assert ignored(rows={"a": 1}).message == "expected list, got a mapping"
-
-    def test_an_annotation_that_no_value_can_have_is_refused_by_name(self) -> None:
-        @dataclass
-        class Odd:
-            odd: complex = arg("odd.key", default=1j)
-
-        with pytest.raises(TypeError, match=r"odd\.key"):
-            bind_arguments(Odd, {})
+BOUND: list[tuple[str, Any, list[Any]]] = [
+    ("weight", 5, [5]),
+    ("weight", 0, [0]),
+    ("factor", 2.0, [2, 2.0]),
+    ("strict", True, [True, "1", "t", "T", "true", "TRUE", "True"]),
+    ("strict", False, [False, "0", "f", "F", "false", "FALSE", "False"]),
+    ("period", 5400.0, ["1h30m"]),
+    ("deadline", 180.0, ["3m"]),
+    ("noted", 3, [3]),
+    ("spare", 0.5, ["500m", 0.5]),
+    ("spare", 1024.0, ["1Ki", 1024]),
+    ("resources", ["a", "b", "c"], ["a, b,,c ,", ["a", "b", "c"]]),
+    ("raw", {"a": [None]}, [{"a": [None]}]),
+    ("table", {"cpu": {"weight": 2}}, [{"cpu": {"weight": 2}}]),
+    ("rows", [{"name": "x"}], [[{"name": "x"}]]),
+    ("thresholds", Thresholds(cpu=70, memory=80), [{"cpu": 70}]),
+]
 
 
-class TestBounds:
-    @pytest.mark.parametrize("value", [0, 1, 10**6])
-    def test_the_minimum_itself_is_allowed(self, value: Any) -> None:
-        assert bound(weight=value) == value
+@pytest.mark.parametrize(("name", "wanted", "values"), BOUND)
+def test_a_value_of_its_type_is_bound(name: str, wanted: Any, values: list[Any]) -> None:
+    for value in values:
+        found = bound(**{name: value})
+        assert (found, type(found)) == (wanted, type(wanted))
 
-    def test_below_the_minimum_the_default_stays(self) -> None:
-        problem = ignored(weight=-1)
-        assert problem.message == "expected integer >= 0, got -1"
-        assert problem.hint == "the default 1 is kept"
 
-    @pytest.mark.parametrize("value", ["0s", "-1m"])
-    def test_above_excludes_the_bound_itself(self, value: str) -> None:
-        assert ignored(deadline=value).wanted == "duration > 0"
+IGNORED: list[tuple[str, str, str, list[Any]]] = [
+    ("weight", "integer", "the default 1 is kept", ["5", 5.0, True, None, [5], {"a": 5}]),
+    ("weight", "integer >= 0", "the default 1 is kept", [-1]),
+    ("factor", "number", "the default 1.2 is kept", ["2.0", True, None, NAN, INFINITE]),
+    ("strict", "true or false", "the default true is kept", [1, 0, "yes", "tRUE", "", None, []]),
+    ("mode", "text", "the default pack is kept", [5, True, None, ["pack"]]),
+    ("mode", "text one of pack, spread", "the default pack is kept", ["scatter"]),
+    ("period", "duration", "the default 60s is kept", ["bad", 10, "10", None]),
+    ("deadline", "duration", "the default none is kept", ["bad"]),
+    ("deadline", "duration > 0", "the default none is kept", ["0s", "-1m"]),
+    ("spare", "quantity", "the default 0.25 is kept", ["much", True, None, [1]]),
+    ("resources", "names, comma separated", "the default none is kept", [5, ["a", 5], {"a": 1}]),
+    ("table", "mapping", "", [[1]]),
+    ("rows", "list", "", [{"a": 1}]),
+    ("thresholds", "mapping", "", [5]),
+]
 
-    def test_a_value_outside_the_choices_is_ignored(self) -> None:
-        assert ignored(mode="scatter").wanted == "text one of pack, spread"
 
-    def test_a_fallback_takes_the_place_of_a_bad_value(self) -> None:
-        @dataclass
-        class Limits:
-            fixed: int = arg("fixed", default=1, minimum=0, fallback=9)
-            clamped: int = arg("clamped", default=1, maximum=10, fallback=lambda _: 10)
-            none: int | None = arg("none", default=1, minimum=0, fallback=None)
+@pytest.mark.parametrize(("name", "wanted", "hint", "values"), IGNORED)
+def test_anything_else_is_ignored_and_the_default_stays(
+    name: str, wanted: str, hint: str, values: list[Any]
+) -> None:
+    for value in values:
+        problem = ignored(**{name: value})
+        assert problem.wanted == wanted
+        assert hint in problem.hint
 
-        fields, problems = bind_arguments(Limits, {"fixed": -1, "clamped": 50, "none": -1})
-        assert fields == {"fixed": 9, "clamped": 10, "none": None}
-        assert [problem.hint for problem in problems] == [
-            "9 is used",
-            "10 is used",
-            "none is used",
-        ]
 
-    def test_a_fallback_is_not_for_a_wrong_type(self) -> None:
-        @dataclass
-        class Limits:
-            fixed: int = arg("fixed", default=1, minimum=0, fallback=9)
+def test_what_was_found_is_named_with_what_was_expected() -> None:
+    assert ignored(weight=-1).message == "expected integer >= 0, got -1"
+    assert ignored(table=[1]).message == "expected mapping, got a list"
+    assert ignored(rows={"a": 1}).message == "expected list, got a mapping"
 
-        fields, problems = bind_arguments(Limits, {"fixed": "5"})
-        assert fields == {}
-        assert problems[0].hint == "the default 1 is kept; write it without quotes"
+
+def test_a_fallback_takes_the_place_of_a_bad_value_but_not_of_a_wrong_type() -> None:
+    @dataclass
+    class Limits:
+        fixed: int = arg("fixed", default=1, minimum=0, fallback=9)
+        clamped: int = arg("clamped", default=1, maximum=10, fallback=lambda _: 10)
+        none: int | None = arg("none", default=1, minimum=0, fallback=None)
+
+    fields, problems = bind_arguments(Limits, {"fixed": -1, "clamped": 50, "none": -1})
+    assert fields == {"fixed": 9, "clamped": 10, "none": None}
+    assert [problem.hint for problem in problems] == ["9 is used", "10 is used", "none is used"]
+    fields, problems = bind_arguments(Limits, {"fixed": "5"})
+    assert fields == {}
+    assert problems[0].hint == "the default 1 is kept; write it without quotes"
+
+
+def test_an_annotation_that_no_value_can_have_is_refused_by_name() -> None:
+    @dataclass
+    class Odd:
+        odd: complex = arg("odd.key", default=1j)
+
+    with pytest.raises(TypeError, match=r"odd\.key"):
+        bind_arguments(Odd, {})
 
 
 class TestPatterns:
@@ -246,9 +205,6 @@ class TestPatterns:
 
 
 class TestSections:
-    def test_a_mapping_binds_to_a_dataclass_of_its_own(self) -> None:
-        assert bound(thresholds={"cpu": 70}) == Thresholds(cpu=70, memory=80)
-
     def test_its_problems_carry_the_whole_path_and_the_line_of_the_section(self) -> None:
         fields, problems = bind_arguments(
             Policy,
@@ -261,9 +217,6 @@ class TestSections:
             (12, "policy.policy.thresholds.cpu"),
             (12, "policy.policy.thresholds.memory"),
         ]
-
-    def test_what_is_no_mapping_is_ignored(self) -> None:
-        assert ignored(thresholds=5).wanted == "mapping"
 
 
 class TestProblems:

@@ -112,10 +112,6 @@ def test_a_gang_on_its_way_out_is_not_blamed(kinds: Any, reported: bool) -> None
     assert bool(state(*kinds).conditions) is reported
 
 
-def test_a_group_without_pods_is_reported_nothing() -> None:
-    assert state().conditions == []
-
-
 def test_without_gang_there_is_no_condition_and_no_unknown_phase() -> None:
     found = state("running", "pending", plugins=())
     assert found.conditions == []

@@ -36,6 +36,11 @@ def test_a_good_configuration_has_none() -> None:
     ("old", "new", "wanted"),
     [
         ("weight: 2", "weight: much", ["line 10: leastrequested.weight: expected"]),
+        (
+            "name: gang",
+            "{name: reservation, arguments: {reservation.enforceWalltime: true}}",
+            ["line 5: reservation.enforceWalltime: expected the action shuffle beside it"],
+        ),
         ("name: gang", "name: gong", ["line 5: tiers[0].plugins[1]: unknown plugin 'gong'"]),
         (
             "name: gang",

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.core.views import ALL, Nodes, Task
+from pumice.core.views import Task
 from pumice.errors import BadHookResultError
-from pumice.framework.columns import Jobs
-from pumice.framework.dispatch import Enabled, Hooks
+from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Failed, Refusal
 from pumice.testing import node, pod, pod_group, queue
@@ -62,18 +61,6 @@ def bad_session(hook: Any, method: Any = None, *others: Any) -> Any:
         return open_session(CLUSTER, [cls()], list(others))
     finally:
         logging.disable(logging.NOTSET)
-
-
-def test_a_tier_without_the_hook_is_left_out() -> None:
-    hooks = Hooks([[Enabled(Plugin(), {})], [Enabled(Both(), {})]])
-    assert [len(tier) for tier in hooks.tiers(Plugin.job_ready)] == [1]
-    assert hooks.tiers(Plugin.preemptable) == []
-
-
-def test_a_switch_turns_its_hook_off_and_no_other() -> None:
-    hooks = Hooks([[Enabled(Both(), {"enableJobReady": False})]])
-    assert hooks.tiers(Plugin.job_ready) == []
-    assert len(hooks.tiers(Plugin.job_valid)) == 1
 
 
 def test_some_hooks_are_asked_only_with_or_only_without_a_tree_of_queues() -> None:
@@ -187,23 +174,7 @@ def test_an_answer_of_the_wrong_size_counts_as_raised(hook: Any, method: Any) ->
     assert line.endswith(f"test_dispatch.py:{method.__code__.co_firstlineno})")
 
 
-def test_keys_and_masks_of_the_wrong_size_count_as_raised() -> None:
-    ssn = bad_session("order_jobs", lambda self, jobs: [])
-    ((_, ask),) = ssn.hooks.bound(Plugin.order_jobs)
-    assert ask(Jobs(ssn.snapshot, np.array([0]))) == [0.0]
-    ssn = bad_session("preemptable", lambda self, task, rows: np.array([True]))
-    assert ssn.policy.preemptable(ssn.task(0), [0, 1]) == []
-    assert list(ssn.failures.errors) == [("bad", "preemptable")]
-
-
 def test_a_bad_vary_by_hurts_nobody() -> None:
     ssn = bad_session("vary_by")
     assert ssn.placing.fit(ssn.task(0)).verdict.tolist() == [0, 0]
     assert list(ssn.failures.errors) == [("bad", "vary_by")]
-
-
-@pytest.mark.parametrize("rows", [ALL, slice(0, 1)])
-def test_odd_numbers_of_a_foreign_plugin_are_always_looked_at(rows: Any) -> None:
-    ssn = bad_session("score_nodes", lambda self, task, nodes: np.full(len(nodes), np.inf))
-    ((_, ask),) = ssn.hooks.bound(Plugin.score_nodes)
-    assert ask(ssn.task(0), Nodes(ssn.snapshot, rows)) is None

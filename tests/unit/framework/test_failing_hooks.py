@@ -11,7 +11,6 @@ from pumice.api.conf import parse_conf
 from pumice.core.views import Job, Nodes, Queue, Task
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.eviction.sums import EmptiedNodes
-from pumice.framework.hook_answers import ask_by_halves
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Reason
 from pumice.scheduler import Scheduler
@@ -135,32 +134,6 @@ def test_a_question_about_one_bad_row_is_not_asked_twice() -> None:
     ssn = session()
     assert ask(ssn, Plugin.order_jobs, Jobs(ssn.snapshot, np.array([BAD]))) == [0.0]
     assert ask(ssn, Plugin.filter_nodes, ssn.task(0), Nodes(ssn.snapshot, slice(3, 4))) == [3]
-
-
-def test_an_asker_that_always_fails_costs_a_bounded_number_of_questions() -> None:
-    asked: list[slice] = []
-
-    def fails(half: slice) -> None:
-        asked.append(half)
-        raise ValueError
-
-    found = ask_by_halves(fails, 100_000)
-    assert not found.answered
-    assert sorted(found.failed) == list(range(100_000))
-    assert len(asked) < 100
-
-
-def test_every_bad_row_is_found() -> None:
-    bad = {0, 17, 998, 999}
-
-    def some(half: slice) -> int:
-        if bad & set(range(half.start, half.stop)):
-            raise ValueError
-        return half.stop - half.start
-
-    found = ask_by_halves(some, 1000)
-    assert set(found.failed) == bad
-    assert sum(n for _, n in found.answered) == 996
 
 
 CONF = """

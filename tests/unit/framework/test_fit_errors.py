@@ -5,11 +5,8 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.framework.fit_errors import fit_error
-from pumice.framework.job_records import Place
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.samples import open_session
 
 TAINT = {"key": "k", "effect": "NoSchedule"}
 
@@ -103,18 +100,3 @@ def test_the_origin_is_the_pod_of_the_least_number_whatever_the_order(
     group = pod_group("g", min_member=1, phase="Inqueue")
     text = decide([node("n1", cpu=1), group, *pods]).unschedulable["default/g"]
     assert f"Origin reason is {first}: 0/1 nodes" in text
-
-
-def test_a_text_is_written_once_after_all_actions_and_again_after_a_move() -> None:
-    made = [queue("default"), node("n1", cpu=4), *gang(2, cpu=1)]
-    ssn = open_session(made, [])
-    job, row = ssn.job(0), ssn.snapshot.tasks.row_of["default/g-w-0"]
-    first = fit_error(ssn, job)
-    ssn.records.given_up[row] = Place(0, pipelined=False)
-    assert fit_error(ssn, job) != first, "actions may add reasons without a move"
-    ssn.records.given_up.clear()
-    ssn.close()
-    assert fit_error(ssn, job) == first
-    assert fit_error(ssn, job) is fit_error(ssn, job)
-    ssn.statement().pipeline(row, 0)
-    assert "1 Pipelined" in fit_error(ssn, job)

@@ -8,11 +8,10 @@ import pytest
 from pumice.core.views import ALL
 from pumice.framework import hook_answers as kinds
 from pumice.framework.hook_answers import ask_by_halves
-from pumice.framework.refusals import Failed, Reason, Refusal, Why
+from pumice.framework.refusals import Reason, Refusal, Why
 
 TWO = (Reason("full"), Reason("far"))
 NAN, INF = float("nan"), float("inf")
-FAILED = Failed("odd", "asked", TWO)
 REFUSAL = Refusal(Why.PLUGIN_FAILED, {"problem": "x"})
 
 
@@ -77,6 +76,8 @@ CHECKS: list[tuple[Any, str, Any, str]] = [
     (kinds.SCORES, "exact", row(True, True, True), "numbers"),
     (kinds.SCORES, "exact", row(1.0), "an array of 3"),
     (kinds.REASON, "check", Reason("no"), ""),
+    (kinds.REASON, "check", None, ""),
+    (kinds.REASON, "check", "no", "a Reason or None"),
     (kinds.CANDIDATE, "check", None, ""),
     (kinds.CANDIDATE, "check", 5, ""),
     (kinds.CANDIDATE, "check", np.int64(6), ""),
@@ -99,6 +100,7 @@ CHECKS: list[tuple[Any, str, Any, str]] = [
     (kinds.VERDICT, "exact", 1, "true or false"),
     (kinds.VOTE, "check", REFUSAL, ""),
     (kinds.VOTE, "check", 7, ""),
+    (kinds.VOTE, "check", None, "a number"),
     (kinds.VOTE, "exact", REFUSAL, ""),
     (kinds.VOTE, "exact", -1, ""),
     (kinds.VOTE, "exact", 0, ""),
@@ -108,6 +110,7 @@ CHECKS: list[tuple[Any, str, Any, str]] = [
     (kinds.VOTE, "exact", 1.0, "a vote of -1, 0 or 1"),
     (kinds.PROBLEM, "check", None, ""),
     (kinds.PROBLEM, "check", "late", ""),
+    (kinds.PROBLEM, "check", 7, "a text, empty if all is well"),
     (kinds.PROBLEM, "exact", "", ""),
     (kinds.PROBLEM, "exact", None, "a text"),
     (kinds.MASK, "check", None, ""),
@@ -210,92 +213,6 @@ def test_levels_are_lists_of_domains(levels: Any, good: bool) -> None:
 def test_tasks_are_some_of_those_asked_about(rows: Any, good: bool) -> None:
     check: Any = kinds.TASKS.check
     assert check(rows, ([4, 5, 6],), ()) == ("" if good else "a list of some of the tasks")
-
-
-def test_the_answer_for_a_plugin_that_failed_changes_least() -> None:
-    one: Any = ("asker", View([4, 5, 6]))
-    assert kinds.FACT_CODES.safe(one, FAILED).tolist() == [3, 3, 3]
-    assert kinds.CODES.safe(one, FAILED).tolist() == [4, 4, 4]
-    assert kinds.SCORES.safe(one, FAILED) is None
-    assert kinds.KEYS.safe((View([4, 5]),), FAILED) == [0.0, 0.0]
-    assert kinds.MASK.safe(one, FAILED) == [False] * 3
-    assert kinds.COMPARISON.safe(one, FAILED) == 0
-    assert (kinds.YES_NO.safe(one, FAILED), kinds.NO_YES.safe(one, FAILED)) == (False, True)
-    assert kinds.VERDICT.safe(one, FAILED) == kinds.VOTE.safe(one, FAILED) == FAILED.refusal
-    assert kinds.PROBLEM.safe(one, FAILED) == FAILED.text
-    assert kinds.REASON.safe(one, FAILED) == FAILED.reason
-    assert kinds.TASKS.safe(one, FAILED) == kinds.LEVELS.safe(one, FAILED) == []
-
-
-class Bad:
-    """Answers about rows unless a bad one is among them."""
-
-    def __init__(self, answer: Any, *bad: int) -> None:
-        self._answer, self._bad = answer, set(bad)
-
-    def __call__(self, *args: Any) -> Any:
-        rows = args[-1].index if isinstance(args[-1], View) else args[-1]
-        if self._bad & {int(each) for each in rows}:
-            raise ValueError(rows)
-        return self._answer(np.asarray(rows))
-
-
-NODES = ("asker", View([10, 11, 12, 13, 14]))
-
-
-@pytest.mark.parametrize(
-    ("answer", "want"),
-    [
-        (lambda _: None, [0, 0, 4, 0, 0]),
-        (lambda rows: rows != 14, [0, 0, 4, 0, 1]),
-        (lambda rows: np.where(rows == 10, 2, 0), [2, 0, 4, 0, 0]),
-    ],
-)
-def test_nodes_for_which_a_filter_fails_are_refused_alone(answer: Any, want: Any) -> None:
-    spare: Any = kinds.CODES.spare
-    codes, rows = spare(Bad(answer, 12), NODES, FAILED)
-    assert (codes.tolist(), rows) == (want, [])
-    assert spare(Bad(answer, *range(10, 15)), NODES, FAILED) is None
-    first, _ = present(kinds.FACT_CODES.spare)(Bad(answer, 12), NODES, FAILED)
-    assert first.tolist() == [3 if i == 2 else each for i, each in enumerate(want)]
-
-
-def present(found: Any) -> Any:
-    assert found is not None
-    return found
-
-
-def test_nodes_for_which_a_score_fails_get_none() -> None:
-    spare: Any = kinds.SCORES.spare
-    assert spare(Bad(lambda rows: rows * 2.0, 11), NODES, FAILED)[0].tolist() == [20, 0, 24, 26, 28]
-    assert spare(Bad(lambda _: None, 11), NODES, FAILED)[0].tolist() == [0] * 5
-    assert spare(Bad(lambda rows: rows, *range(10, 15)), NODES, FAILED) is None
-
-
-def test_rows_for_which_keys_fail_are_named_and_get_zero() -> None:
-    spare: Any = kinds.KEYS.spare
-    keys, failed = spare(Bad(lambda rows: np.stack([rows, -rows]), 13), (NODES[1],), FAILED)
-    assert keys.tolist() == [[10, 11, 12, 0, 14], [-10, -11, -12, 0, -14]]
-    assert failed == [13]
-    keys, failed = spare(Bad(lambda rows: rows, 10, 14), (NODES[1],), FAILED)
-    assert (keys.tolist(), sorted(failed)) == ([[0, 11, 12, 13, 0]], [10, 14])
-    assert spare(Bad(lambda rows: rows, *range(10, 15)), (NODES[1],), FAILED) is None
-
-
-def test_candidates_for_which_a_mask_fails_are_left_out() -> None:
-    spare: Any = kinds.MASK.spare
-    asked = ("asker", [10, 11, 12, 13, 14])
-    mask, failed = spare(Bad(lambda rows: rows % 2 == 0, 12), asked, FAILED)
-    assert (mask.tolist(), failed) == ([True, False, False, False, True], [12])
-    assert spare(Bad(lambda _: None, 12), asked, FAILED) is None
-    assert spare(Bad(lambda rows: rows > 0, *range(10, 15)), asked, FAILED) is None
-
-
-def test_tasks_for_which_it_fails_are_not_chosen() -> None:
-    spare: Any = kinds.TASKS.spare
-    found, failed = spare(Bad(lambda rows: rows[:2].tolist(), 10), ([10, 11, 12],), FAILED)
-    assert (found, failed) == ([11, 12], [10])
-    assert spare(Bad(lambda rows: rows, 10), ([10],), FAILED) is None
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 8, 9])

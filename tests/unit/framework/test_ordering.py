@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.framework.ordering import Heap
 from pumice.framework.plugin import Plugin
 from pumice.testing import node, pod, pod_group, priority_class, queue
 from pumice.testing.samples import open_session
@@ -139,38 +138,6 @@ def test_keys_and_pairs_are_asked_in_the_order_of_the_plugins() -> None:
         assert wanted == ssn.snapshot.queues.names[first]
 
 
-def test_a_heap_gives_rows_by_key() -> None:
-    heap = Heap(lambda rows: [-row for row in rows], [1, 3, 2])
-    heap.push(5)
-    assert [heap.pop() for _ in range(len(heap))] == [5, 3, 2, 1]
-
-
-def test_an_empty_heap_asks_for_no_keys() -> None:
-    def keys(rows: list[int]) -> list[Any]:
-        raise AssertionError(rows)
-
-    assert len(Heap(keys)) == 0
-
-
-def test_a_heap_that_sees_moves_fixes_the_next_row_when_one_leaves() -> None:
-    """Volcano: what has moved since counts for those behind it."""
-    keys, moves = {1: 1, 2: 2, 3: 3, 4: 4}, [0]
-    heap = Heap(lambda rows: [keys[row] for row in rows], keys, moves=moves)
-    assert heap.pop() == 1
-    keys[4] = 0
-    moves.append(0)
-    assert [heap.pop() for _ in range(3)] == [2, 4, 3]
-
-
-def test_a_still_heap_keeps_the_keys_rows_went_in_with() -> None:
-    keys = {1: 1, 2: 2}
-    heap = Heap(lambda rows: [keys[row] for row in rows], keys)
-    keys[1] = 9
-    assert heap.pop() == 1
-    heap.push(1)
-    assert heap.pop() == 2
-
-
 VICTIMS = [
     priority_class("high", value=9),
     priority_class("low", value=1),
@@ -222,19 +189,6 @@ def test_jobs_of_equal_rank_are_reported_apart_by_their_tasks() -> None:
     )
     ordered = ssn.ordering.sort_victims(all_tasks(ssn), 0)
     assert names(ssn, ordered) == ["old-x-5", "new-x-3"]
-
-
-def test_one_victim_needs_no_order() -> None:
-    ssn = open_session(VICTIMS, [Priority()])
-    assert ssn.ordering.sort_victims([2], 0) == [2]
-    assert ssn.ordering.sort_victims([], 0) == []
-
-
-def test_victims_in_turn_follow_the_order_while_nothing_moves() -> None:
-    ssn = open_session(VICTIMS, [Priority()])
-    mine = ssn.snapshot.queues.row_of["mine"]
-    ordered = ssn.ordering.sort_victims(all_tasks(ssn), mine)
-    assert list(ssn.ordering.victims_in_turn(ordered, mine)) == ordered
 
 
 @pytest.mark.parametrize("turn", range(6))

@@ -9,7 +9,7 @@ import pytest
 from pumice.core.resources import CPU
 from pumice.core.views import ALL, Nodes, Task
 from pumice.errors import UnknownHookError
-from pumice.framework.plugin import Plugin, Reason, implements, per_node, states_terms
+from pumice.framework.plugin import Plugin, Reason, per_node, states_terms
 from pumice.plugins.binpack import Binpack
 from pumice.testing import node
 from pumice.testing.samples import snapshot_of
@@ -57,15 +57,6 @@ def test_a_plugin_is_named_by_its_class_line() -> None:
     assert (Named.name, Child.name, Child().name) == ("some-name",) * 3
 
 
-def test_fresh_instances_share_nothing() -> None:
-    class Holder(Plugin, name="holder"):
-        pass
-
-    first, second = Holder(), Holder()
-    first.position = 4
-    assert second.position == 0
-
-
 def test_per_node_asks_one_node_at_a_time_and_gives_a_column() -> None:
     class Warm(Plugin, name="warm"):
         @per_node
@@ -82,19 +73,6 @@ def test_per_node_asks_one_node_at_a_time_and_gives_a_column() -> None:
     assert (scores.dtype, scores.tolist()) == (np.float64, [1001.0, 2002.0])
     assert Warm().filter_nodes(None, nodes).tolist() == [True, True]
     assert Warm().score_nodes(None, Nodes(snapshot, slice(1, 2))).tolist() == [2002.0]
-
-
-def test_a_plugin_implements_the_hooks_that_it_overrides() -> None:
-    class One(Plugin, name="one"):
-        def job_ready(self, job: Any) -> bool:
-            return True
-
-    class Two(One, name="two"):
-        pass
-
-    for plugin in (One, One(), Two, Two()):
-        assert implements(plugin, "job_ready")
-        assert not implements(plugin, "job_pipelined")
 
 
 def test_a_subclass_with_its_own_scores_does_not_inherit_the_terms() -> None:

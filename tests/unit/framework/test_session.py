@@ -5,13 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.api.decisions import Annotate, Bind, BindVolumes, LockNode, Reserve
+from pumice.api.decisions import Annotate, Bind, LockNode, Reserve
 from pumice.api.devices import ClaimReservation
-from pumice.core.status import Status
 from pumice.errors import PluginError
-from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import ABSTAIN, PERMIT, REJECT, Plugin, Reason
-from pumice.framework.session import Session
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session, snapshot_of
 
@@ -58,19 +55,6 @@ def test_votes(tiers: Any, wanted: Any, hook: str) -> None:
     assert wanted == getattr(ssn.policy, hook)(0)
 
 
-def test_what_is_dropped_locks_no_node_until_that_is_rolled_back() -> None:
-    ssn = open_session(CLUSTER)
-    intents, journal = ssn.intents, ssn.snapshot.journal
-    intents.lock_node(0, "lock")
-    intents.annotate(0, {"a": "b"})
-    mark = journal.mark()
-    intents.drop_annotations(0)
-    intents.drop_annotations(1)
-    assert (intents.node_locks, intents.annotations) == ({0: ()}, {0: {}, 1: {}})
-    journal.rollback(mark)
-    assert (intents.node_locks, intents.annotations) == ({0: ("lock",)}, {0: {"a": "b"}})
-
-
 def test_what_a_bind_needs_comes_before_it() -> None:
     ssn = open_session([*CLUSTER, *(pod(f"p{i}", group="job", cpu=1) for i in range(3))])
     intents, rows = ssn.intents, ssn.snapshot.tasks.row_of
@@ -93,24 +77,6 @@ def test_what_a_bind_needs_comes_before_it() -> None:
         Bind("default/p0", "n0"),
         Bind("default/p2", "n0"),
     ]
-
-
-def test_plugins_write_what_belongs_to_a_bind_through_the_session() -> None:
-    ssn = open_session(CLUSTER)
-    claims = (ClaimReservation(claim="default/c", uid="u"),)
-    ssn.annotate(0, {"a": "1"})
-    ssn.lock_node(0, "x")
-    ssn.reserve_claims(0, claims)
-    ssn.release_claims(["default/old"])
-    ssn.bind_volumes(0, [], 7.0)
-    intents = ssn.intents
-    assert intents.annotations == {0: {"a": "1"}}
-    assert intents.node_locks == {0: ("x",)}
-    assert intents.reservations == {0: claims}
-    assert intents.released_claims == ["default/old"]
-    assert intents.made == [BindVolumes("default/waits", (), 7.0)]
-    ssn.drop_annotations(0)
-    assert (intents.annotations, intents.node_locks) == ({0: {}}, {0: ()})
 
 
 ALL_AGREE = {
@@ -199,13 +165,6 @@ def test_victims_of_policies_are_united(tiers: Any, wanted: Any) -> None:
     assert wanted == ssn.policy.victims(RUNNING)
 
 
-def test_a_switch_silences_a_plugin() -> None:
-    switches = {"enablePreemptable": False}
-    tiers = [[Enabled(saying(preemptable=np.ones(4, dtype=bool)), switches)]]
-    ssn = Session(snapshot_of(CLUSTER), tiers)
-    assert ssn.policy.preemptable(ssn.task(0), RUNNING) == []
-
-
 def test_plugins_are_reported_when_a_session_opens_and_closes() -> None:
     reported = []
 
@@ -223,13 +182,6 @@ def test_plugins_are_reported_when_a_session_opens_and_closes() -> None:
     ssn.policy.job_enqueued(0)
     ssn.close()
     assert reported == [("open", 1), ("enqueued", "default/job"), ("close", 0)]
-
-
-def test_positions_count_over_all_tiers() -> None:
-    ssn = open_session(CLUSTER, [saying(), saying()], [saying()])
-    assert [plugin.position for plugin in ssn.plugins] == [0, 1, 2]
-    assert ssn.has_plugin("saying")
-    assert not ssn.has_plugin("other")
 
 
 def test_a_column_of_a_plugin_goes_through_the_journal() -> None:
@@ -254,9 +206,7 @@ class Columns(Plugin, name="columns"):
         return nodes.column(self.column)
 
 
-@pytest.mark.parametrize(
-    "taken", ["names", "unschedulable", "allocatable", "view_pods", "row_of", "created", "column"]
-)
+@pytest.mark.parametrize("taken", ["names", "view_pods", "row_of", "column"])
 def test_a_column_with_a_name_of_the_node_table_is_refused(taken: str) -> None:
     class Taking(Columns, name="taking"):
         column = taken
@@ -328,63 +278,6 @@ def test_phases_change_for_the_session_only() -> None:
     assert ssn.pending_jobs() == []
     ssn.snapshot.release_session()
     assert ssn.is_pending(0)
-
-
-def test_statements_bind_on_commit_and_leave_nothing_on_discard() -> None:
-    ssn = open_session(CLUSTER)
-    statement = ssn.statement()
-    statement.place(0, 0)
-    statement.evict(1, "preempt", "default/waits")
-    assert len(statement) == 2
-    statement.discard()
-    assert (ssn.intents.made, int(ssn.snapshot.tasks.status[0])) == ([], Status.PENDING)
-    again = ssn.statement()
-    again.evict(1, "preempt", "default/waits")
-    again.place(0, 0)
-    again.commit()
-    assert [type(intent).__name__ for intent in ssn.intents.made] == ["Evict", "Bind"]
-    assert ssn.snapshot.tasks.status[0] == Status.BINDING
-    ssn.snapshot.release_session()
-
-
-def test_a_statement_rolls_back_to_a_checkpoint_and_can_repeat() -> None:
-    ssn = open_session(CLUSTER)
-    statement = ssn.statement()
-    checkpoint = statement.checkpoint()
-    statement.place(0, 0)
-    moves = statement.moves_since(checkpoint)
-    statement.rollback(checkpoint)
-    assert (len(statement), ssn.task(0).status) == (0, Status.PENDING)
-    statement.repeat(moves)
-    assert ssn.task(0).node == 0
-
-
-def test_a_promise_that_evictions_made_is_a_nomination() -> None:
-    ssn = open_session(CLUSTER)
-    statement = ssn.statement()
-    statement.pipeline(0, 0, freed=True)
-    assert ssn.intents.nominations == {0: 0}
-    statement.unpipeline(0)
-    assert ssn.intents.nominations == {0: -1}
-    statement.discard()
-    assert ssn.intents.nominations == {}
-
-
-def test_a_session_hands_on_what_it_is_opened_with() -> None:
-    given: dict[str, Any] = {
-        "metrics": {"type": "prometheus"},
-        "node_usage": {"n": 1},
-        "services": {"clock": 2},
-        "action_arguments": {"preempt": {}},
-        "memory": {"plugin": 3},
-    }
-    ssn, bare = open_session([], now=5.0, started_at=4.0, **given), open_session([])
-    for name, value in given.items():
-        assert getattr(ssn, name) == value
-        if name != "memory":
-            assert getattr(bare, name) == {}
-    assert (ssn.now, ssn.started_at, bare.now, bare.started_at) == (5.0, 4.0, 0.0, None)
-    assert ssn.memory is given["memory"]
 
 
 def test_plugins_are_reported_as_they_are_opened_and_closed() -> None:

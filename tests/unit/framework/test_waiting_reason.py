@@ -101,9 +101,7 @@ def test_a_quota_is_recorded_with_the_ancestor_whose_limit_it_is() -> None:
     numbers = record.numbers
     assert (numbers["queue"], numbers["at"], numbers["resource"]) == ("leaf", "team", "cpu")
     assert (numbers["used"], numbers["request"], numbers["limit"]) == (2000.0, 2000.0, 3000.0)
-    assert reported(decisions).startswith(
-        "over the quota of queue team: cpu needs 2, in use or reserved 2, limit 3 (over by 1)"
-    )
+    assert reported(decisions).startswith("over the limit of queue team: needs 2 CPU, 1 of 3 left")
 
 
 def test_an_eviction_is_recorded_with_its_victims_and_who_gains() -> None:
@@ -124,7 +122,7 @@ def test_an_eviction_is_recorded_with_its_victims_and_who_gains() -> None:
     )
     assert sorted(record.numbers["victims"]) == victims
     assert decisions.beneficiaries == dict.fromkeys(victims, "default/j-0")
-    assert reported(decisions).startswith("waiting for pods that leave to make room: default/low-")
+    assert reported(decisions).startswith("waiting for terminating pods: default/low-")
     assert reported(decisions).endswith(" and 1 more")
 
 
@@ -150,10 +148,7 @@ def test_an_invalid_job_is_reported_what_it_lacks() -> None:
         ("Closed", "not enqueued: queue default is not open"),
         (
             "Open",
-            (
-                "not enqueued: over the quota of queue default: "
-                "cpu needs 9, in use or reserved 0, limit 4 (over by 5)"
-            ),
+            ("not enqueued: over the limit of queue default: needs 9 CPU, limit 4"),
         ),
     ],
 )
@@ -170,13 +165,9 @@ def test_a_job_that_was_not_admitted_is_reported_every_short_resource(policy: st
     wanted = {"cpu": 9, "memory": "3Gi"}
     decisions = decide([*objects, *job(cpu=9, min_resources=wanted)], "gang", policy)
     sentence = reported(decisions)
-    cpu, memory = (
-        ("limit 4 (over by 5)", "limit 1Gi (over by 2Gi)")
-        if policy == "capacity"
-        else ("limit 4.8 (over by 4.2)", "limit 1.2Gi (over by 1.8Gi)")
-    )
-    assert f"cpu needs 9, in use or reserved 0, {cpu}" in sentence
-    assert f"; memory needs 3Gi, in use or reserved 0, {memory}" in sentence
+    cpu, memory = ("limit 4", "limit 1Gi") if policy == "capacity" else ("limit 4.8", "limit 1.2Gi")
+    assert f"needs 9 CPU, {cpu}" in sentence
+    assert f"; needs 3Gi memory, {memory}" in sentence
 
 
 def test_a_resource_that_no_node_has_is_reported_so() -> None:
@@ -187,8 +178,8 @@ def test_a_resource_that_no_node_has_is_reported_so() -> None:
         [*objects, pod_group("j"), pod("j-0", group="j", spec=spec)], "gang", "proportion"
     )
     assert reported(decisions) == (
-        "over the quota of queue default: example.com/gpu needs 1, in use or reserved 0, limit 0 "
-        "(over by 1); no node has any example.com/gpu"
+        "over the limit of queue default: needs 1 example.com/gpu, limit 0; "
+        "no node has any example.com/gpu"
     )
 
 

@@ -232,12 +232,6 @@ def test_an_option_that_cannot_be_used_is_named(option: dict[str, Any], message:
         pumice.simulate(pumice.workload(jobs(1)), pumice.nodes(1, cpu=1), FIFO, **option)
 
 
-def test_a_start_is_written_as_for_the_command() -> None:
-    rows, nodes = pumice.workload(jobs(2)), pumice.nodes(1, cpu=1)
-    found = pumice.compare(rows, {"one": FIFO}, nodes, start="2024-06-01T00:00:00Z")
-    assert found.summary["options"]["start"] == "2024-06-01T00:00:00Z"
-
-
 def test_an_unknown_option_is_refused() -> None:
     run: Any = pumice.simulate
     with pytest.raises(TypeError, match="pause"):
@@ -310,3 +304,9 @@ def test_files_of_one_name_need_names() -> None:
     conf = EXAMPLES / "default.conf"
     with pytest.raises(InputError, match="files of different names"):
         pumice.compare(EXAMPLES / "small-cluster.yaml", [conf, conf], limit=1)
+
+
+def test_a_result_names_why_a_job_did_not_finish() -> None:
+    jobs = pumice.workload([{"arrival": 0, "run": 10, "pods": 2, "cpu": 4}])
+    found = repr(pumice.simulate(jobs, pumice.nodes(1, cpu=4)))
+    assert "0 of 1 jobs finished; default/job-0: not enqueued: jobs may reserve" in found

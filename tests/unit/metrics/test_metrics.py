@@ -8,22 +8,20 @@ from typing import Any
 
 import pytest
 
-from pumice.clock import VirtualClock
-from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node
-from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import all_controllers
 from pumice.controllers.base import Key
 from pumice.controllers.controller_metrics import ControllerMetrics
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.errors import UnavailableError
-from pumice.metrics import CATALOGUE, Metrics, exponential_buckets
+from pumice.metrics import CATALOGUE, Metrics
 from pumice.scheduler import Scheduler
 from pumice.serve.options import SchedulerOptions
 from pumice.serve.scheduler.conf_reload import ConfFile
 from pumice.serve.scheduler.loop import SchedulerLoop
 from pumice.testing import pod, pod_group, priority_class, queue
+from tests.unit.serve.scheduler.test_loop import Cluster
 
 VOLCANO = """
 e2e_scheduling_latency_milliseconds open_session_duration_milliseconds
@@ -155,12 +153,6 @@ def test_buckets_grow_by_one_factor_from_least_to_most(
     assert growth == pytest.approx([growth[0]] * (count - 1))
 
 
-def test_bounds_are_those_the_go_library_gives() -> None:
-    assert exponential_buckets(1, 100, 10) == pytest.approx(
-        [1.0, 1.6681, 2.7825, 4.6415, 7.7426, 12.9154, 21.5443, 35.9381, 59.9484, 100.0], rel=1e-4
-    )
-
-
 def test_whole_bounds_are_written_without_a_fraction() -> None:
     text = filled().text()
     assert 'volcano_e2e_scheduling_latency_milliseconds_bucket{le="1"}' in text
@@ -249,12 +241,6 @@ def test_many_observations_at_once_count_as_one_by_one() -> None:
     assert len({found[0][line] for line in buckets}) > 3
 
 
-def test_no_observation_makes_no_series() -> None:
-    metrics = Metrics()
-    metrics.task_stage("Bound")
-    assert "volcano_task_scheduling_latency" not in metrics.text()
-
-
 GPU = "nvidia.com/gpu"
 QUEUE = "Queue.scheduling.volcano.sh"
 CONF = """
@@ -265,35 +251,14 @@ tiers:
 """
 
 
-class Cluster(EmbeddedCluster):
-    """An embedded cluster with what a served scheduler asks of a real one; takes no events."""
-
-    def __init__(self, clock: VirtualClock) -> None:
-        super().__init__(clock)
-
-    def new_wake(self) -> threading.Event:
-        return threading.Event()
-
-    def wait_current(self, timeout_s: Any) -> Any:
-        return []
-
-    def wait_synced(self, timeout_s: Any) -> Any:
-        return []
-
-    def read(self, kind: Any, namespace: Any, name: Any, *, timeout_s: Any) -> Any:
-        return self.get(kind, namespace, name)
-
-    def troubles(self) -> Any:
-        return {}
+class WithoutEvents(Cluster):
+    """A cluster that takes no events."""
 
     def submit(self, write: Any, *, lane: Any, done: Any = None) -> None:
         if write.verb == "record":
             done(UnavailableError(sent=False))
         else:
-            DirectWriter(self).submit(write, lane=lane, done=done)
-
-    def flush(self, timeout_s: Any) -> bool:
-        return True
+            super().submit(write, lane=lane, done=done)
 
 
 FLOW_API = "flow.volcano.sh/v1alpha1"
@@ -366,8 +331,7 @@ class Plane:
 
     def __init__(self, folder: Any) -> None:
         self.metrics = Metrics()
-        self.clock = VirtualClock(0.0)
-        self.cluster = cluster = Cluster(self.clock)
+        self.cluster = cluster = WithoutEvents()
         self.kubelet = Kubelet(cluster)
         path = folder / "conf.yaml"
         path.write_text(CONF)
@@ -387,7 +351,7 @@ class Plane:
             self.controllers.run_until_quiet()
             self.scheduler._turn()
             self.kubelet.sync()
-            self.clock.advance(1.0)
+            self.cluster.clock.advance(1.0)  # type: ignore[attr-defined]
         self.controllers.run_until_quiet()
 
 

@@ -12,7 +12,6 @@ from pumice.framework.columns import Queues
 from pumice.plugins.capacity import Capacity
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.conformance import check_plugin
 
 CLUSTER = node("n", cpu=100, memory="400Gi", pods=1000)
 
@@ -85,12 +84,6 @@ def test_queues_below_their_due_go_before_best_effort_ones_and_those_above_after
         world += [queue(name, deserved={"cpu": 40}), *running(f"j{name}", name, [cpu])]
     nodes = [CLUSTER, node("m", cpu=100)]
     assert order(open_session([*nodes, *world], Capacity())) == ["under", "even", "free", "over"]
-
-
-def test_priority_comes_before_shares(open_session: Any) -> None:
-    world = [queue("a", deserved={"cpu": 40}, priority=1), queue("b", deserved={"cpu": 40})]
-    world += running("ja", "a", [50]) + waiting("jb", "b", [1])
-    assert order(open_session([CLUSTER, *world], Capacity())) == ["a", "b"]
 
 
 def test_the_real_capability_is_what_others_guarantees_leave_cut_to_the_own_capability(
@@ -171,10 +164,6 @@ def test_jobs_admitted_before_count() -> None:
     assert phases == ["Inqueue", "Pending"]
 
 
-def test_capacity_keeps_its_promises() -> None:
-    check_plugin(Capacity, ancestor_reclaim_level=2)
-
-
 @pytest.mark.parametrize(
     ("left", "right", "first"),
     [
@@ -205,25 +194,3 @@ def test_two_queues_are_compared_and_ordered_alike(
     keys = plugin.order_queues(Queues(ssn.snapshot, np.array([one.row, two.row]))).T.tolist()
     assert {True: "a", False: "b"}[keys[0] < keys[1]] == (first or "b")
     assert (keys[0] == keys[1]) is (not first)
-
-
-def test_a_share_follows_what_is_placed_and_taken_back(open_session: Any) -> None:
-    world = [queue("a", deserved={"cpu": 40}), *waiting("j", "a", [10, 20])]
-    ssn = open_session([CLUSTER, *world], Capacity())
-    assert shares(ssn) == {"a": 0.0}
-    statement = ssn.statement()
-    statement.place(ssn.snapshot.tasks.row_of["default/j-0"], 0)
-    assert shares(ssn) == {"a": 0.25}
-    statement.place(ssn.snapshot.tasks.row_of["default/j-1"], 0)
-    assert shares(ssn) == {"a": 0.75}
-    statement.discard()
-    assert shares(ssn) == {"a": 0.0}
-
-
-@pytest.mark.parametrize(("held", "verdict"), [(50, True), (51, False)])
-def test_a_task_may_fill_its_queue_to_the_brim(open_session: Any, held: int, verdict: bool) -> None:
-    world = [queue("a", capability={"cpu": 60}), *running("r", "a", [held])]
-    ssn = open_session([CLUSTER, *world, *waiting("j", "a", [10])], Capacity())
-    task = ssn.task(ssn.snapshot.tasks.row_of["default/j-0"])
-    found = ssn.plugins[0].allocatable(Queue(ssn.snapshot, task.queue), task)
-    assert bool(found) is verdict

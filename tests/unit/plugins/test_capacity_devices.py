@@ -55,8 +55,8 @@ tiers:
         (record,) = decisions.records.values()
         assert record.numbers["resource"] == "deviceclass/gpu"
         (reported,) = decisions.explanations.values()
-        want = "deviceclass/gpu needs 2, in use or reserved 0, limit 1 (over by 1)"
-        assert f"over the quota of queue default: {want}" in reported
+        want = "needs 2 deviceclass/gpu, limit 1"
+        assert f"over the limit of queue default: {want}" in reported
 
     def test_a_shared_claim_counts_once(self) -> None:
         claim = resource_claim("s", requests=[device_request(count=2)])

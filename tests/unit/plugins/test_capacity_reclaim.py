@@ -70,11 +70,6 @@ POOR = queue("poor", deserved={"cpu": 50})
 # Who may reclaim
 
 
-@pytest.mark.parametrize(("held", "allowed"), [(49, True), (50, False)])
-def test_a_queue_may_reclaim_up_to_what_it_deserves(world: Any, held: int, allowed: bool) -> None:
-    assert world(POOR, *job("own", "poor", [{"cpu": held}])).may_reclaim() is allowed
-
-
 def test_one_resource_below_its_due_is_enough(world: Any) -> None:
     """Cpu is used up; of chips something is left."""
     due = queue("poor", deserved={"cpu": 5, CHIP: 2})
@@ -286,22 +281,6 @@ def test_a_queue_deserves_more_while_a_request_keeps_it_within_its_due(
     assert here.may_reclaim() is allowed
 
 
-def test_bounds_tell_queues_and_shapes_apart(world: Any) -> None:
-    """Two queues of one shape, two shapes of one queue: only cpu of the rich queue may go."""
-    queues = [queue("rich", deserved={"cpu": 5}), queue("modest", deserved={"cpu": 50})]
-    olds = job("old-a", "modest", [{"cpu": 6}]) + job("old-b", "rich", [{"cpu": 6}])
-    olds += job("old-c", "rich", [{CHIP: 1}]) + job("old-d", "modest", [{"cpu": 6}])
-    here = world(POOR, *queues, *olds)
-    assert dict(zip(here.olds(), here.bounds(), strict=True)) == {
-        "default/old-a-0": False,
-        "default/old-b-0": True,
-        "default/old-c-0": False,
-        "default/old-d-0": False,
-    }
-    plugin = here.ssn.plugins[0]
-    assert plugin.bound_victims("reclaimable", here.asking, np.zeros(0, dtype=int)).tolist() == []
-
-
 @pytest.mark.parametrize(
     ("level", "held", "spared"),
     [
@@ -347,22 +326,3 @@ def test_victims_of_misplaced_queues_are_compared_as_equal(world: Any) -> None:
     assert [compared(near, away, poor), compared(away, near, poor), compared(near, rich, away)] == [
         0.0
     ] * 3
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_equal_pods_in_a_row_are_judged_as_one_after_the_other(world: Any, seed: int) -> None:
-    """Lines of pods of two queues and a few sizes, in runs of one to four."""
-    rng = np.random.default_rng(seed)
-    sizes: list[Any] = [{"cpu": 1}, {"cpu": 2}, {"cpu": 1, CHIP: 1}, {"memory": "1Gi"}]
-    due = {"cpu": int(rng.integers(0, 12)), CHIP: int(rng.integers(0, 4))}
-    near, rich = (queue(name, deserved=due, guarantee={"cpu": 3}) for name in ("near", "rich"))
-    jobs: list[Any] = []
-    for at, where in enumerate(["near", "rich"] * 2):
-        runs = [[sizes[rng.integers(4)]] * int(rng.integers(1, 5)) for _ in range(3)]
-        jobs += job(f"old{at}", where, [each for run in runs for each in run])
-    here = world(POOR, near, rich, *jobs, new={"cpu": 1, CHIP: 1})
-    plugin, walk = here.ssn.plugins[0], here.ssn.plugins[0]._walk()
-    line = [here.rows[key] for key in here.olds()]
-    alone = [walk.take_for(here.asking, here.ssn.task(row)) == 1 for row in line]
-    assert plugin.reclaimable(here.asking, line).tolist() == alone
-    assert plugin.reclaimable(here.asking, []).tolist() == []

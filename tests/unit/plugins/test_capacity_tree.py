@@ -110,12 +110,6 @@ def test_children_share_what_their_parent_may_have_less_their_siblings_guarantee
     assert cpus(ssn, "real_capability", *leaves) == [50.0, 30.0, 40.0, 20.0]
 
 
-def test_a_guarantee_next_door_lowers_the_real_capability(tree: Any) -> None:
-    world = [queue("root"), queue("p", parent="root", capability={"cpu": 50})]
-    world += [queue("a", parent="p"), queue("b", parent="p", guarantee={"cpu": 20})]
-    assert cpus(tree(*world), "real_capability", "a", "b") == [30.0, 50.0]
-
-
 def test_a_child_without_a_capability_has_its_parents(tree: Any) -> None:
     """Also a resource that its own capability leaves out."""
     world = [queue("root"), queue("p", capability={"cpu": 8, "example.com/chip": 2})]
@@ -219,18 +213,6 @@ BUSY = [
 ]
 
 
-def test_a_task_counts_for_its_queue_and_all_above_it(tree: Any) -> None:
-    """Ten more in training: 30 to 40, team-a 45 to 55, root 75 to 85."""
-    ssn = tree(*TREE, *BUSY)
-    above = ("training", "team-a", "root")
-    assert held(ssn, *above) == [30.0, 45.0, 75.0]
-    stmt = ssn.statement()
-    stmt.place(ssn.snapshot.tasks.row_of["default/more-0"], 0)
-    assert held(ssn, *above) == [40.0, 55.0, 85.0]
-    stmt.discard()
-    assert held(ssn, *above) == [30.0, 45.0, 75.0]
-
-
 def test_the_share_of_a_leaf_is_live_those_above_it_stay_as_at_session_open(tree: Any) -> None:
     """training reaches 40 of 40; team-a keeps 45 of 60 and root 75 of 100 for this session."""
     ssn = tree(*TREE, *BUSY)
@@ -238,12 +220,6 @@ def test_the_share_of_a_leaf_is_live_those_above_it_stay_as_at_session_open(tree
     assert shares(ssn, *above) == [0.75, 0.75, 0.75]
     ssn.statement().place(ssn.snapshot.tasks.row_of["default/more-0"], 0)
     assert shares(ssn, *above) == [1.0, 0.75, 0.75]
-
-
-def test_the_next_session_sees_the_new_shares(tree: Any) -> None:
-    """40 of 40, 55 of 60 (0.917), 85 of 100."""
-    ssn = tree(*TREE, *running("more", "training", [10]), *BUSY[:2], *BUSY[4:])
-    assert shares(ssn, "training", "team-a", "root") == [1.0, pytest.approx(0.917, abs=5e-4), 0.85]
 
 
 def test_leaves_are_compared_where_their_branches_part(tree: Any) -> None:

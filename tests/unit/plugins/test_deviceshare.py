@@ -12,12 +12,10 @@ from pumice.plugins.deviceshare import DeviceShare
 from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import snapshot_of
 
 GPU_MEMORY, GPU_NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
 MEMORY, CORES, NUMBER = "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores", "volcano.sh/vgpu-number"
-PERCENT = "volcano.sh/vgpu-memory-percentage"
 REGISTER = "volcano.sh/node-vgpu-register"
 IDS = "volcano.sh/vgpu-ids-new"
 INDEX = "volcano.sh/gpu-index"
@@ -109,11 +107,6 @@ def test_a_pod_that_asks_for_no_card_goes_anywhere_and_gets_none(way: str) -> No
     chosen: dict[str, Any] = {way: True}
     assert codes(objects, **chosen) in (None, [FITS, FITS])
     assert reported(objects, **chosen) == {}
-
-
-@pytest.mark.parametrize("fields", [{}, {"vgpu": True, "weight": 2}, {"gpu_sharing": True}])
-def test_the_plugin_keeps_its_promises(fields: Any) -> None:
-    check_plugin(DeviceShare, **fields)
 
 
 @pytest.mark.parametrize(
@@ -306,10 +299,6 @@ def test_a_node_with_unhealthy_cards_alone_is_closed() -> None:
     assert plugin.refusal_numbers(task_of(ssn)) == {"cards": {"n": ["has no healthy card"]}}
 
 
-def test_a_pod_without_virtual_cards_is_not_tested() -> None:
-    assert codes([vgpu_node("n", card("g0")), pod("p", group="g", cpu=1)], vgpu=True) is None
-
-
 @pytest.mark.parametrize(
     ("marks", "picked"),
     [
@@ -346,7 +335,8 @@ def test_pods_of_a_group_that_spreads_take_different_cards() -> None:
 
 
 def test_pods_under_one_exclusive_rule_do_not_share_a_card() -> None:
-    rules = [{"tier": "gold"}, {"tier": "silver", "app": "x"}]
+    """Rules that are no labels, or none, are left out."""
+    rules = [{}, "gold", {"tier": "gold"}, {"tier": "silver", "app": "x"}]
     objects = [vgpu_node("n", card("g0"))]
     objects += [asking("gold", vgpu_memory=1, labels={"tier": "gold"}, on="n")]
     objects[-1]["metadata"]["annotations"][IDS] = "g0,NVIDIA,1,0:"
@@ -425,14 +415,6 @@ def test_with_locks_one_pod_at_a_time_gets_devices_of_a_node() -> None:
     assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [LOCKED]
     stmt.discard()
     assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [FITS]
-
-
-def test_a_pod_whose_devices_are_still_being_handed_out_keeps_its_node_locked() -> None:
-    old = holding("old", "g0,NVIDIA,1,1:")
-    objects = [vgpu_node("n", card("g0")), old, asking(vgpu_memory=1)]
-    assert codes(objects, vgpu=True, node_lock=True) == [FITS]
-    annotated(old, **{"volcano.sh/bind-phase": "allocating"})
-    assert codes(objects, vgpu=True, node_lock=True) == [LOCKED]
 
 
 # From cycle to cycle
@@ -545,15 +527,6 @@ def test_an_evicted_pod_frees_its_cards_and_other_pods_keep_theirs() -> None:
     assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [FITS]
 
 
-def test_a_promise_taken_back_takes_its_annotations_back() -> None:
-    _, ssn = opened([vgpu_node("n", card("g0")), asking(vgpu_memory=1)], vgpu=True)
-    row, statement = task_of(ssn).row, ssn.statement()
-    statement.pipeline(row, 0)
-    assert ssn.intents.annotations[row]
-    statement.unpipeline(row)
-    assert not ssn.intents.annotations.get(row)
-
-
 @pytest.mark.parametrize(
     ("fields", "names"),
     [
@@ -570,19 +543,3 @@ def test_the_configuration_of_devices_is_read_where_it_matters(fields: Any, name
 def test_a_check_tells_of_the_mode_that_is_not_supported(asked: bool) -> None:
     found = [fault.key for fault in DeviceShare(mind_cluster=asked).faults()]
     assert found == ["deviceshare.AscendMindClusterVNPUEnable"] * asked
-
-
-def test_rules_that_are_no_labels_are_left_out() -> None:
-    rules = [{}, "gold", {"tier": "gold"}]
-    plugin, _ = opened([vgpu_node("n", card("g0"))], vgpu=True, exclusive=rules)
-    (sharing,) = plugin._sharings
-    assert sharing.exclusive == ({"tier": "gold"},)
-
-
-def test_a_score_is_rounded_to_the_nearest_whole_number() -> None:
-    objects = [vgpu_node(f"n{i}", card("g", memory=1000)) for i in range(1)]
-    for memory, score in ((4, 0), (5, 1), (14, 1), (15, 2)):
-        plugin, ssn = opened(
-            [*objects, asking(vgpu_memory=memory)], vgpu=True, policy="binpack", weight=1
-        )
-        assert plugin.score_nodes(task_of(ssn), ssn.nodes()).tolist() == [score]

@@ -285,10 +285,6 @@ def test_a_node_with_unhealthy_cards_alone_is_closed() -> None:
     assert codes(npu_node("n", chips("a", health=False)), asking(memory=1)) == [NO_CARD]
 
 
-def test_a_pod_without_ascend_cards_is_not_tested() -> None:
-    assert codes(npu_node("n", chips("a")), pod("p", group="g", cpu=1)) is None
-
-
 def test_a_configuration_may_be_without_chips() -> None:
     assert codes(npu_node("n", chips("a")), asking(memory=30000), config="{}") is None
 

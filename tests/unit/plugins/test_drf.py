@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
@@ -10,8 +9,6 @@ from pumice.framework.plugin import Plugin
 from pumice.plugins.drf import Drf
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.conformance import check_plugin
-from tests.present import present
 
 CLUSTER = [queue("default"), node("n", cpu=10, memory="100Gi", pods=1000)]
 
@@ -98,25 +95,7 @@ def test_shares_within_a_millionth_are_equal_for_preemption(open_session: Any) -
         assert bool(ssn.policy.preemptable(ssn.task(row(ssn, "p")), [row(ssn, "o0")])) is allowed
 
 
-def test_bounds_on_victims_name_at_least_the_victims(open_session: Any) -> None:
-    world = [*job("old", [(1, 1)] * 5), *job("poor", [(1, 1)]), *job("new", (), [(3, 1)])]
-    plugin = Drf()
-    ssn = open_session([*CLUSTER, *world], plugin)
-    rows = np.asarray([row(ssn, name) for name in ("old-0", "old-4", "poor-0")])
-    asking = ssn.task(row(ssn, "new-0"))
-    assert present(plugin.bound_victims("preemptable", asking, rows)).tolist() == [
-        True,
-        True,
-        False,
-    ]
-    assert plugin.bound_victims("reclaimable", asking, rows) is None
-
-
 def test_without_the_switch_queues_are_not_compared(open_session: Any) -> None:
     ssn = open_session([*CLUSTER, *job("a", [(1, 1)])], Drf())
     assert ssn.hooks.tiers(Plugin.compare_queues) == []
     assert ssn.hooks.tiers(Plugin.reclaimable) == []
-
-
-def test_drf_keeps_its_promises() -> None:
-    check_plugin(Drf)

@@ -227,16 +227,6 @@ def test_the_tree_is_settled_as_plain_loops_settle_it(tree: Any, seed: int) -> N
         assert found.saturated[number] is full, path
 
 
-def test_weights_are_those_of_the_annotations(tree: Any) -> None:
-    world = [branch("a", "root/a/b", "9/2/3"), branch("b", "root/a/c", "9/7/0.5"), queue("c")]
-    world += job("ja", "a", [(1, 0)]) + job("jb", "b", [(1, 0)]) + job("jc", "c", [(1, 0)])
-    known = tree(*world).plugins[0]._tree
-    a = known._branch_of[0, "a"]
-    found = {key: known._weights[number] for key, number in known._branch_of.items()}
-    assert found == {(0, "a"): 2.0, (a, "b"): 3.0, (a, "c"): 1.0}
-    assert known._depths == [0, 1, 2, 2]
-
-
 def test_a_queue_without_jobs_is_compared_as_the_root(tree: Any) -> None:
     world = [branch("a", "root/a", "1/1"), branch("b", "root/b", "1/1"), queue("c")]
     world += job("ja", "a", [(5, 0)], [(1, 0)])

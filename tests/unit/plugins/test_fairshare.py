@@ -170,6 +170,20 @@ def test_jobs_of_those_who_used_less_go_first(arguments: dict[str, Any], first: 
     assert [*decisions.binds] == [f"{first}/new-0"]
 
 
+def test_places_kept_for_a_gang_that_waits_for_leaving_pods_are_not_charged() -> None:
+    going = pod("run-0", namespace="a", group="run", cpu=2, node="n1")
+    going["metadata"] |= {"deletionTimestamp": rfc3339(T0), "deletionGracePeriodSeconds": 600}
+    gang = pod_group("new", namespace="b", min_member=2, phase="Inqueue")
+    pods = [pod(f"new-{i}", namespace="b", group="new", cpu=cpu) for i, cpu in enumerate([1, 2])]
+    run = pod_group("run", namespace="a", min_member=1, phase="Running")
+    cluster = Cluster()
+    objects = [node("n1", cpu=3), run, going, gang, *pods]
+    cluster.cycle(objects, T0)
+    assert [*cluster.cycle(objects, T0 + 100.0).pipelined] == ["b/new-1"]
+    assert cluster.of("namespace", "b").share == 0.0
+    assert cluster.of("namespace", "a").share == 0.0  # what leaves is not held either
+
+
 def test_queues_that_used_less_by_their_weight_go_first() -> None:
     used = [
         *running("a", 2, queue="red", started=T0 - 3600),

@@ -72,21 +72,6 @@ def world(open_session: Any) -> Any:
 # Which domains
 
 
-@pytest.mark.parametrize("running", [[], ["n0"]])
-@pytest.mark.parametrize("limit", [1, 2])
-def test_many_domains_are_answered_at_once_as_one_by_one(
-    world: Any, running: list[str], limit: int
-) -> None:
-    topology = {"mode": "hard", "highestTierAllowed": limit}
-    there = world(*gang(3, running=running, topology=topology))
-    domains = there.tree.domains
-    one_by_one = [there.plugin.domain_levels(there.part, each, "allocate") for each in domains]
-    assert there.ssn.policy.levels_within(there.part, domains) == one_by_one
-    found = there.plugin.levels_within(there.part, domains)
-    assert (found is None) is bool(running)
-    assert any(found or [[1]])
-
-
 def test_domains_within_the_limit_are_listed_narrow_tiers_first(world: Any) -> None:
     assert world(*gang()).levels() == [["s0", "s1", "s2"], ["g0"]]
 

@@ -15,7 +15,6 @@ from pumice.framework.session import Session
 from pumice.plugins.nodegroup import NodeGroup
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.conformance import check_plugin
 
 LABEL = "volcano.sh/nodegroup-name"
 LIMITS = "volcano.sh/nodegroup-resource-limits"
@@ -244,11 +243,6 @@ def test_an_evicted_pod_no_longer_counts_against_the_limit() -> None:
     assert not any(ssn.placing.fit(waiting).verdict)
 
 
-def test_it_keeps_a_plugins_promises() -> None:
-    check_plugin(NodeGroup)
-    check_plugin(NodeGroup, strict=False)
-
-
 def verdicts(objects: Any, name: str, **fields: Any) -> list[str]:
     ssn, plugin = session(objects, NodeGroup(**fields))
     task = ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"])
@@ -271,57 +265,6 @@ def test_each_closed_node_has_its_reason() -> None:
 
 def test_no_reason_is_beyond_doubt_curable() -> None:
     assert [reason.curable for reason in NodeGroup.reasons] == [False] * 5
-
-
-def test_what_a_queue_holds_in_each_group_is_counted_and_followed() -> None:
-    """Cpu of pods that hold a place; pods that leave or are over do not count."""
-    objects = [
-        *limited({"a": {"cpu": "9"}}, count=2, cpu=2, running=2),
-        grouped("m", "b", cpu=16),
-        grouped("bare", cpu=16),
-        pod("other", group="old", cpu=1, node="m"),
-        pod("away", group="old", cpu=1, node="bare"),
-        pod("over", group="old", cpu=1, node="n0", phase="Succeeded"),
-    ]
-    ssn, plugin = session(objects)
-    held = plugin._policies[ssn.snapshot.queues.row_of["q"]].held[0]
-    rows = ssn.snapshot.tasks.row_of
-    assert held[:2].tolist() == [4000, 1000]
-    statement = ssn.statement()
-    statement.place(rows["default/p0"], 1)
-    assert held[:2].tolist() == [6000, 1000]
-    statement.evict(rows["default/r0"], "test")
-    assert held[:2].tolist() == [4000, 1000]
-    statement.place(rows["default/p1"], ssn.snapshot.nodes.row_of["bare"])
-    assert held[:2].tolist() == [4000, 1000]
-    statement.discard()
-    assert held[:2].tolist() == [4000, 1000]
-
-
-@pytest.mark.parametrize(
-    ("limit", "largest", "seen"), [("4", 2, False), ("3", 2, True), ("3", 1, False), ("2", 2, True)]
-)
-def test_nodes_of_a_group_are_asked_again_near_its_limit(
-    limit: str, largest: int, seen: bool
-) -> None:
-    """A pod of two is placed; near is where the largest pod of the queue no longer fits."""
-    objects = limited({"a": {"cpu": limit}}, count=1, cpu=2)
-    objects += [pod_group("big", queue="q"), pod("big", group="big", cpu=largest)]
-    if largest < 2:
-        objects = limited({"a": {"cpu": limit}}, count=1, cpu=1)
-    ssn, _ = session(objects)
-    before = len(ssn.snapshot.journal.moved)
-    ssn.statement().place(ssn.snapshot.tasks.row_of["default/p0"], 0)
-    moved = np.hstack(ssn.snapshot.journal.moved[before:])
-    assert (1 in moved) is seen
-
-
-@pytest.mark.parametrize("strict", [True, False])
-def test_the_answers_of_a_queue_are_its_own(strict: bool) -> None:
-    ssn, plugin = session([*asking("q"), *asking("r"), grouped("n", "a")], NodeGroup(strict=strict))
-    rows = ssn.snapshot.tasks.row_of
-    marks = [plugin.vary_by(ssn.task(rows[f"default/{name}-p"])) for name in "qr"]
-    assert marks == [ssn.snapshot.queues.row_of[name] for name in "qr"]
 
 
 def test_a_disliked_group_scores_below_nothing() -> None:

@@ -119,18 +119,6 @@ def test_scores_by_requests_agree_with_the_reference(
     assert want == scores(ssn)
 
 
-@pytest.mark.parametrize("asks", [{"cpu": "300m"}, {"cpu": 1, "resources": {GPU: 1}}, {}])
-def test_one_row_is_scored_as_among_all_rows(opened: Any, asks: Any) -> None:
-    ssn = opened([*random_cluster(9), pod("p", group="g", **asks)], least=1, most=2, balanced=1)
-    task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
-    (plugin,) = ssn.plugins
-    single = [
-        plugin.score_nodes(task, Nodes(ssn.snapshot, slice(i, i + 1))).tolist()[0]
-        for i in range(12)
-    ]
-    assert scores(ssn) == single
-
-
 def test_a_container_that_asks_for_nothing_is_taken_to_need_a_little(opened: Any) -> None:
     nodes = [node("a", cpu=1, memory="1000Mi"), node("b", cpu=1, memory="1000Mi")]
     ssn = opened([*nodes, pod("o", node="a"), pod("p", group="g")], least=1)
@@ -180,15 +168,6 @@ class TestImages:
         ssn = opened([*nodes, pod("p", group="g", spec=running("x:1"))], images=1)
         want = 100 * (400 - 23) // (1000 - 23)
         assert [want, want, 0, 0] == scores(ssn)
-
-    def test_the_order_of_nodes_does_not_matter(self, opened: Any) -> None:
-        nodes = [having("a", **{"x:1": 800}), having("b"), having("c", **{"x:1": 800})]
-        found = [
-            dict(zip((n["metadata"]["name"] for n in each), scores(ssn), strict=True))
-            for each in (nodes, nodes[::-1])
-            for ssn in (opened([*each, pod("p", group="g", spec=running("x:1"))], images=1),)
-        ]
-        assert found[0] == found[1]
 
     def test_a_name_without_a_tag_means_the_latest(self, opened: Any) -> None:
         ssn = opened(
@@ -270,19 +249,6 @@ def test_small_and_full_nodes_score_as_the_reference_says(
         task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
         alone = ssn.plugins[0].score_nodes(task, Nodes(ssn.snapshot, np.array([row])))
         assert alone.tolist() == [want]
-
-
-@pytest.mark.parametrize(
-    ("weights", "scored"),
-    [({"least": 1}, True), ({"most": 1}, True), ({"balanced": 1}, True), ({"images": 1}, False)],
-)
-def test_amounts_are_scored_if_any_of_three_has_a_weight(
-    opened: Any, weights: Any, scored: bool
-) -> None:
-    ssn = opened([node("a"), pod("p", group="g", cpu=1)], **weights)
-    task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
-    assert (ssn.plugins[0].score_nodes(task, ssn.nodes()) is not None) is scored
-    assert bool(ssn.plugins[0].node_terms(task)) is scored
 
 
 @pytest.mark.parametrize(

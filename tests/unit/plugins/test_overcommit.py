@@ -9,7 +9,6 @@ from pumice.framework.refusals import Why
 from pumice.plugins.overcommit import Overcommit
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.conformance import check_plugin
 
 
 def wants(name: Any, cpu: Any, **more: Any) -> Any:
@@ -139,7 +138,3 @@ def test_a_refusal_is_recorded_with_its_numbers(open_session: Any) -> None:
         "factor": 1.2,
         "reserved": {"cpu": 0.0},
     }
-
-
-def test_overcommit_keeps_its_promises() -> None:
-    check_plugin(Overcommit, factor=1.5)

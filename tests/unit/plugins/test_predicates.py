@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from pumice.api.codes import Cause
-from pumice.framework.placement.terms import POD_LIMIT, AmountTerm, PodCounts
 from pumice.plugins.predicates import Predicates
 from pumice.plugins.predicates.reasons import REASONS, Code
 from pumice.testing import node, pod, pod_group, queue
@@ -295,26 +294,6 @@ def test_volumes_are_tested_by_themselves(tests: Any) -> None:
 
 
 # What distinguishes pods
-
-
-def test_terms_are_stated_unless_volumes_or_claims_count(open_session: Any) -> None:
-    port = {"containers": [{"name": "c", "ports": [{"containerPort": 1, "hostPort": 80}]}]}
-    specs = {
-        "plain": {},
-        "port": port,
-        "volume": claiming("c"),
-        "claim": {"resourceClaims": [{"name": "r", "resourceClaimName": "r"}]},
-    }
-    pods = [pod(name, group="g", cpu=1, spec=spec) for name, spec in specs.items()]
-    ssn = open_session([queue("default"), pod_group("g"), node("a"), *pods], Predicates())
-    plugin = ssn.plugins[0]
-    tasks = {name: ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"]) for name in specs}
-    stated = {name: plugin.node_terms(task) for name, task in tasks.items()}
-    assert {name for name, terms in stated.items() if terms is None} == {"volume", "claim"}
-    assert stated["plain"] == [POD_LIMIT]
-    assert [type(each) for each in stated["port"]] == [AmountTerm, PodCounts]
-    assert plugin.vary_by(tasks["plain"]) is None
-    assert plugin.vary_by(tasks["port"]) is not None
 
 
 def test_pods_with_claims_of_their_own_are_told_apart(open_session: Any) -> None:

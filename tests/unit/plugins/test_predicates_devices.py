@@ -225,7 +225,7 @@ class TestTemplates:
     def test_until_it_is_made_the_pod_waits(self) -> None:
         decisions = decide([pod_group("g"), self.pod(), GPU, node("a"), gpus("a", 1)])
         assert not decisions.binds
-        assert "default/gpu: not made yet from template t" in why(decisions)
+        assert "default/gpu: not created yet from template t" in why(decisions)
 
     def test_a_claim_of_another_pod_is_not_taken(self) -> None:
         claim = resource_claim("p-gpu-x", owner="q")

@@ -198,27 +198,6 @@ def test_what_is_lacking_is_that_of_the_furthest_request(
     assert search.lack == lack
 
 
-@pytest.mark.parametrize(("steps", "finds"), [(2, False), (3, True), (4, True)])
-def test_a_search_takes_a_step_for_each_device_it_tries(steps: int, finds: bool) -> None:
-    """The first device has no value, the others agree."""
-    world = World([known("a"), known("b", 1), known("c", 1)])
-    search = world.search(demand(way("r", 2), constraints=[SAME]), steps=steps)
-    assert (search.run() is not None) is finds
-    assert search.steps == min(steps, 3)
-    if not finds:
-        assert search.lack is not None
-        assert search.lack.problem == f"gave up after {steps} steps"
-
-
-def test_equal_devices_are_tried_once() -> None:
-    """Of twelve equal devices none has a partner with another value."""
-    devices = [known(f"d{i}", 1) for i in range(12)]
-    different = Constraint("d/x", distinct=True, requests=())
-    search = World(devices).search(demand(way("r", 2), constraints=[different]))
-    assert search.run() is None
-    assert search.steps <= 11 + 11 + 1
-
-
 def test_administrators_need_no_counters_and_no_free_device() -> None:
     world = World([known("a", takes=9)], in_use=[known("a")], limits=1)
     assert world.found(demand(way("r", admin=True))) == [("c", "r", "a")]

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pumice.framework.placing import Placing
@@ -242,10 +241,6 @@ class TestAntiAffinity:
         assert on(a=OTHERS) == w.reported("p")
         assert on() == w.reported("q")
 
-    def test_evictions_could_cure_it(self, world: Any) -> None:
-        w = world(app("p", "x", spec=far(term("x"))), app("o", "x", node="a"))
-        assert not w.ssn.placing.incurable(w.ssn.placing.fit(w.ssn.task(w.row("p")))).any()
-
     def test_the_switch_turns_it_off(self, world: Any) -> None:
         w = world(app("p", "x", spec=far(term("x"))), app("o", "x", node="a"), pod_affinity=False)
         assert on() == w.reported("p")
@@ -323,47 +318,3 @@ class TestSpread:
     def test_the_switch_turns_it_off(self, world: Any) -> None:
         w = world(app("p", "x", spec=spread("x")), app("o", "x", node="a"), spread=False)
         assert on() == w.reported("p")
-
-
-def test_dirty_rows_agree_with_a_fresh_look_after_every_move(world: Any) -> None:
-    rng = np.random.default_rng(7)
-    labels = ["x", "y", "z"]
-
-    def some_spec() -> Any:
-        key = str(rng.choice([HOST, "zone"]))
-        other = str(rng.choice(labels))
-        kinds = [
-            {},
-            far(term(other, key)),
-            near(term(other, key)),
-            spread(other, key, skew=int(rng.integers(1, 3))),
-            ports({"hostPort": int(rng.integers(80, 82))}),
-        ]
-        return kinds[int(rng.integers(len(kinds)))]
-
-    nodes = [node(f"n{i}", labels={"zone": f"z{i % 3}"} if i % 5 else {}) for i in range(10)]
-    pods = [
-        app(
-            f"p{i}",
-            str(rng.choice(labels)),
-            spec=some_spec(),
-            node=f"n{i % 10}" if i < 20 else None,
-        )
-        for i in range(60)
-    ]
-    w = world(*pods, nodes=nodes)
-    waiting = list(range(20, 60))
-    marks = []
-    for step in range(60):
-        choice = rng.integers(4)
-        if choice == 0:
-            marks.append((w.statement.checkpoint(), list(waiting)))
-        elif choice == 1 and marks:
-            mark, waiting = marks.pop(int(rng.integers(len(marks))))
-            marks = [each for each in marks if each[0] <= mark]
-            w.statement.rollback(mark)
-        elif waiting:
-            w.place(f"p{waiting.pop(int(rng.integers(len(waiting))))}", f"n{rng.integers(10)}")
-        if step % 3 == 0:
-            for i in waiting[:6]:
-                assert w.afresh(f"p{i}") == w.reported(f"p{i}")

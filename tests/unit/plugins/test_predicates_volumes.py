@@ -236,15 +236,18 @@ class TestNodes:
     def test_no_node_reaches_a_bound_volume_that_is_gone(self, world: Any) -> None:
         assert FITS not in world(using("p", "c"), claim("c", "v")).reported("p")
 
-    def test_zone_labels_of_a_volume_keep_it_to_its_zones(self, world: Any) -> None:
-        marked = volume("v", labels={ZONE_LABEL: "x__z"})
-        w = world(using("p", "c"), claim("c", "v"), marked)
-        assert w.reported("p") == [FITS, ZONE, FITS]
-
-    def test_an_old_zone_label_is_held_against_the_new_one(self, world: Any) -> None:
-        marked = volume("v", labels={"failure-domain.beta.kubernetes.io/zone": "y"})
-        w = world(using("p", "c"), claim("c", "v"), marked)
-        assert w.reported("p") == [ZONE, FITS, FITS]
+    @pytest.mark.parametrize(
+        ("label", "zones", "reported"),
+        [
+            (ZONE_LABEL, "x__z", [FITS, ZONE, FITS]),
+            ("failure-domain.beta.kubernetes.io/zone", "y", [ZONE, FITS, FITS]),
+        ],
+    )
+    def test_zone_labels_of_a_volume_keep_it_to_its_zones(
+        self, world: Any, label: str, zones: str, reported: list[str]
+    ) -> None:
+        w = world(using("p", "c"), claim("c", "v"), volume("v", labels={label: zones}))
+        assert w.reported("p") == reported
 
     def test_an_unbound_claim_finds_a_free_volume_of_its_class(self, world: Any) -> None:
         w = world(
@@ -323,6 +326,8 @@ class TestLimits:
             csi_node("b", "disks", 2),
         )
         assert w.reported("p") == [LIMIT, FITS, FITS]
+        fit = w.ssn.placing.fit(w.task("p"))
+        assert not w.ssn.placing.incurable(fit).any()  # evictions could help
 
     def test_a_volume_that_is_there_already_counts_once(self, world: Any) -> None:
         w = world(
@@ -346,17 +351,6 @@ class TestLimits:
         assert w.reported("p1") == [LIMIT, FITS, FITS]
         w.statement.discard()
         assert w.reported("p1") == [FITS] * 3
-
-    def test_evictions_could_cure_it(self, world: Any) -> None:
-        w = world(
-            using("p", "c1"),
-            using("o", "c2", node="a"),
-            claim("c1", "v1"),
-            claim("c2", "v2"),
-            *(volume(f"v{i}", driver="disks") for i in (1, 2)),
-            csi_node("a", "disks", 1),
-        )
-        assert not w.ssn.placing.incurable(w.ssn.placing.fit(w.task("p"))).any()
 
 
 def driver(name: str, *, tells: bool = True) -> Any:

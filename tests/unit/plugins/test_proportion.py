@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
@@ -11,7 +10,6 @@ from pumice.framework.refusals import Why
 from pumice.plugins.proportion import Proportion
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.conformance import check_plugin
 
 
 def running(job: Any, in_queue: Any, cpus: Any, on: str = "n", **more: Any) -> Any:
@@ -169,17 +167,6 @@ def test_pods_beyond_the_part_of_their_queue_may_be_reclaimed(open_session: Any)
     assert ssn.policy.reclaimable(asking, victims) == victims[:2]
 
 
-def test_bounds_on_victims_name_at_least_the_victims(open_session: Any) -> None:
-    world = [queue("a", weight=1), queue("b", weight=3), queue("c", weight=8)]
-    world += running("ja", "a", [1] * 5) + waiting("jb", "b", [12]) + running("jc", "c", [1])
-    plugin = Proportion()
-    ssn = open_session([node("n", cpu=12), *world], plugin)
-    tasks = ssn.snapshot.tasks
-    rows = np.asarray([tasks.row_of[f"default/{name}"] for name in ("ja-0", "ja-4", "jc-0")])
-    asking = ssn.task(tasks.row_of["default/jb-0"])
-    assert plugin.bound_victims("reclaimable", asking, rows).tolist() == [True, True, False]
-
-
 def test_a_queue_may_reclaim_up_to_its_part(open_session: Any) -> None:
     world = [queue("a", weight=1), queue("b", weight=3)]
     world += running("ja", "a", [1] * 5) + waiting("jb", "b", [9, 1, 12])
@@ -255,7 +242,3 @@ def test_a_refused_task_is_recorded_with_its_numbers(open_session: Any) -> None:
     assert refusal.numbers["resource"] == "cpu"
     amounts = [refusal.numbers[key] for key in ("used", "request", "limit")]
     assert amounts == [1000.0, 20000.0, 12000.0]
-
-
-def test_proportion_keeps_its_promises() -> None:
-    check_plugin(Proportion)

@@ -10,7 +10,6 @@ from pumice.framework.arguments import Duration, arg
 from pumice.plugins.rescheduling import LowNodeUtilization, Rescheduling, Strategy
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import open_session
 
 NOW = 1_768_471_200.0
@@ -271,19 +270,6 @@ def test_a_check_tells_of_strategies_and_params_that_are_of_no_use(
     (problem,) = Scheduler(parse_conf(own([entry]))).warnings
     assert (problem.line, problem.field) == (6, "strategies")
     assert reported in str(problem)
-
-
-def test_the_base_of_strategies_chooses_nothing_itself() -> None:
-    with pytest.raises(NotImplementedError):
-        Strategy().victims(None, [])  # type: ignore[arg-type]
-
-
-def test_the_registry_names_what_is_built_in() -> None:
-    assert dict(Rescheduling.registry) == {"lowNodeUtilization": LowNodeUtilization}
-
-
-def test_it_keeps_a_plugins_promises() -> None:
-    check_plugin(Rescheduling)
 
 
 @pytest.mark.parametrize("first", ["a", "b"])

@@ -10,8 +10,9 @@ import yaml
 
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import Decisions
-from pumice.api.times import epoch
+from pumice.api.times import epoch, rfc3339
 from pumice.scheduler import Scheduler
+from pumice.testing.builders import node, pod, pod_group, queue
 
 STAGE = yaml.safe_load(Path("tests/staged/would-delay-a-promised-gang.yaml").read_text("utf-8"))
 
@@ -91,3 +92,26 @@ def test_a_bound_is_enforced_only_if_asked_for_and_an_estimate_never(
 ) -> None:
     found = decided("enqueue, allocate, shuffle", marks, enforceWalltime=enforced)
     assert found.evictions == ["default/old-0"] * evicts
+
+
+@pytest.mark.parametrize(("grace_s", "start"), [(600, "10:10:00"), (0, "10:05:00")])
+def test_a_pod_that_is_being_deleted_keeps_its_place_until_its_grace_is_over(
+    grace_s: float, start: str
+) -> None:
+    now = epoch("2026-01-01T10:00:00Z")
+    objects = [queue("q"), node("a", cpu=1), node("b", cpu=1)]
+    jobs = ("left", 1, 9, "a"), ("old", 1, 300, "b"), ("wide", 2, 9, "")
+    for name, size, seconds, where in jobs:
+        marks = {"pumice.dev/run-seconds": str(seconds)}
+        phase = "Running" if where else "Inqueue"
+        objects.append(pod_group(name, min_member=size, queue="q", phase=phase, annotations=marks))
+        for at in range(size):
+            one = pod(f"{name}-{at}", group=name, cpu=1, node=where or None)
+            one["status"] |= {"startTime": rfc3339(now)} if where else {}
+            if name == "left":
+                one["metadata"]["deletionTimestamp"] = rfc3339(now + grace_s)
+            objects.append(one)
+    tiers = [{"plugins": [{"name": "reservation"}, {"name": "gang"}, {"name": "predicates"}]}]
+    conf = parse_conf(json.dumps({"actions": "enqueue, allocate", "tiers": tiers}))
+    (told,) = Scheduler(conf).cycle(objects, now).promises.values()
+    assert json.loads(told.text)["start"] == f"2026-01-01T{start}.000000Z"

@@ -1,6 +1,5 @@
 """resource-strategy-fit: fill or spread, resource by resource; keep scarce resources free."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.resource_strategy_fit import ResourceStrategyFit, Sra
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import snapshot_of
 
 GPU = "nvidia.com/gpu"
@@ -49,14 +47,6 @@ def strategy(kind: Any, weight: Any = 1) -> Any:
 
 def only(name: Any, kind: str = "MostAllocated", weight: Any = 1) -> Any:
     return {"resourceStrategyFitWeight": 1, "resources": {name: strategy(kind, weight)}}
-
-
-def test_the_plugin_keeps_its_promises() -> None:
-    check_plugin(
-        ResourceStrategyFit,
-        weight=3,
-        resources={"cpu": strategy("MostAllocated", 2), "nvidia.com/*": strategy("LeastAllocated")},
-    )
 
 
 def test_without_arguments_cpu_and_memory_are_spread_with_weight_ten() -> None:
@@ -268,14 +258,6 @@ def test_a_missing_negative_or_strange_rate_is_one(rate: Any) -> None:
     objects = [node("n", cpu=5, resources={GPU: 4})]
     assert verdicts(objects, rates, {"cpu": 1})[0] == {"n": True}
     assert verdicts(objects, rates, {"cpu": 2})[0] == {"n": False}
-
-
-def test_arguments_round_trip_through_json() -> None:
-    """Sections are read from plain mappings, as in YAML."""
-    arguments = json.loads(json.dumps(sra() | {"proportional": {"enable": "true"}}))
-    fields, problems = bind_arguments(ResourceStrategyFit, arguments)
-    assert fields["proportional"].enable is True
-    assert problems == []
 
 
 # Against plain loops

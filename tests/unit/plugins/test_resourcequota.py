@@ -10,7 +10,6 @@ from pumice.framework.refusals import Why
 from pumice.plugins.resourcequota import ResourceQuotas
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod_group, queue
-from pumice.testing.conformance import check_plugin
 
 
 def quota(name: str = "quota", namespace: Any = "default", *, hard: Any, used: Any = None) -> Any:
@@ -127,7 +126,3 @@ def test_a_refusal_names_every_short_resource_of_the_quota(open_session: Any) ->
     world = [queue("default"), node("n"), bound, wants("a", cpu=2, memory="2Gi", pods=1)]
     refusal = open_session(world, ResourceQuotas()).policy.job_enqueueable(0)
     assert [each.resource for each in short_of(refusal.numbers)] == ["cpu", "memory"]
-
-
-def test_resourcequota_keeps_its_promises() -> None:
-    check_plugin(ResourceQuotas)

@@ -10,7 +10,6 @@ from pumice.framework.arguments import Duration
 from pumice.plugins.sla import Sla
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import open_session
 
 T0 = "2026-01-15T10:00:00Z"
@@ -113,11 +112,6 @@ def test_an_overdue_job_keeps_its_place_although_gang_would_drop_it(
     assert decisions.pipelined == pipelined
 
 
-def test_it_keeps_a_plugins_promises() -> None:
-    check_plugin(Sla)
-    check_plugin(Sla, waiting_time=1800.0)
-
-
 @pytest.mark.parametrize(
     ("after", "change"), [(299.0, 300.0), (300.0, 600.0), (599.0, 600.0), (600.0, None)]
 )
@@ -126,10 +120,3 @@ def test_the_next_change_is_the_next_deadline(after: float, change: float | None
     plugin = Sla(waiting_time=Duration(300.0))
     ssn = open_session([queue("default"), *groups], [plugin], now=epoch(T0) + after)
     assert plugin.changes_at(ssn) == (None if change is None else epoch(T0) + change)
-
-
-def test_a_job_without_a_deadline_changes_nothing() -> None:
-    plugin = Sla()
-    ssn = open_session([queue("default"), group("one")], [plugin], now=epoch(T0))
-    assert plugin.changes_at(ssn) is None
-    assert plugin._deadline.tolist() == [2.0**62]

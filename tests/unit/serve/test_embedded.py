@@ -2,7 +2,6 @@
 
 import threading
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,12 +10,8 @@ import yaml
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.conf import parse_conf
 from pumice.clock import RealClock, VirtualClock
-from pumice.cluster.embedded.kubelet import Kubelet
-from pumice.cluster.embedded.node_operations import add_node, lose
-from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.cluster.embedded.volumes import VolumeController
+from pumice.cluster.embedded.node_operations import add_node
 from pumice.serve.embedded import EmbeddedControlPlane
-from pumice.serve.scheduler.default_queues import make_queues
 from pumice.testing import pod, pod_group, priority_class, queue
 
 GROUP = "PodGroup.scheduling.volcano.sh"
@@ -59,10 +54,6 @@ def gang(plane: Any, name: Any, size: Any, run: str = "10", **options: Any) -> N
     for number in range(size):
         marks = {"pumice.dev/run-seconds": run}
         plane.cluster.create(pod(f"{name}-{number}", group=name, cpu=1, annotations=marks))
-
-
-def phases(plane: Any) -> Any:
-    return {m["metadata"]["name"]: m["status"]["phase"] for m in plane.cluster.list(GROUP)[0]}
 
 
 def running(plane: Any) -> Any:
@@ -137,18 +128,6 @@ def test_hypernodes_follow_the_labels_of_nodes_and_jobs_are_placed_by_them() -> 
     assert control.cluster.list("HyperNode.topology.volcano.sh")[0] == []
 
 
-def test_gangs_that_fit_run_and_the_others_wait_their_turn() -> None:
-    control = plane()
-    for name in ("a", "b", "c"):
-        gang(control, name, 4)
-    control.run(until=5)
-    assert len(running(control)) == 8
-    assert sorted(phases(control).values()) == ["Inqueue", "Running", "Running"]
-    control.run()
-    assert set(phases(control).values()) == {"Completed"}
-    assert control.clock.now() < 25
-
-
 def test_a_gang_that_cannot_start_whole_does_not_start_at_all() -> None:
     control = plane()
     gang(control, "big", 9)
@@ -188,14 +167,6 @@ def test_a_job_goes_from_command_to_completion() -> None:
     assert not control.controllers.failures
 
 
-def test_a_plain_pod_gets_a_group_and_runs() -> None:
-    control = plane()
-    control.cluster.create(pod("p", cpu=1))
-    control.run(until=5)
-    assert running(control) == {"p"}
-    assert set(phases(control).values()) == {"Running"}
-
-
 def test_a_queue_tells_what_its_pods_hold() -> None:
     control = plane()
     gang(control, "a", 3, run="100")
@@ -223,18 +194,6 @@ def test_a_victim_leaves_after_its_grace_and_then_the_winner_starts() -> None:
     assert "high-0" in running(control)
 
 
-def test_the_pods_of_a_lost_node_are_gone_and_the_room_is_not_used() -> None:
-    control = plane(2)
-    gang(control, "a", 8, run="100")
-    control.run(until=3)
-    assert len(lose(control.cluster, "n0")) == 4
-    control.run(until=6)
-    assert len(running(control)) == 4
-    gang(control, "b", 1, run="1")
-    control.run(until=9)
-    assert "b-0" not in running(control)
-
-
 def test_the_same_seed_gives_the_same_cluster() -> None:
     def play(seed: Any) -> Any:
         control = plane(seed=seed)
@@ -256,15 +215,6 @@ def test_a_run_stops_when_nothing_is_left_or_after_enough_cycles() -> None:
     assert control.run(max_cycles=1) == 1
 
 
-def test_an_idle_plane_may_still_look_now_and_then() -> None:
-    control = plane(idle_period_s=10)
-    gang(control, "a", 1, run="100")
-    seen = []
-    control.on_cycle.append(lambda cycle: seen.append(cycle.at))
-    control.run()
-    assert max(b - a for a, b in pairwise(seen)) <= 10
-
-
 def test_only_virtual_time_can_be_run() -> None:
     control = EmbeddedControlPlane(clock=RealClock())
     with pytest.raises(TypeError, match="virtual"):
@@ -279,29 +229,6 @@ def test_real_time_is_served_until_reported_to_stop() -> None:
     control.on_cycle.append(lambda _: stop.set() if running(control) else None)
     control.serve(stop)
     assert running(control) == {"a-0"}
-
-
-def test_use_of_nodes_is_asked_for_each_cycle() -> None:
-    asked = []
-
-    def usage(now: float) -> Any:
-        asked.append(now)
-        return {}
-
-    control = plane(usage=usage)
-    control.step()
-    assert asked == [0.0]
-
-
-def test_a_given_cluster_and_kubelet_are_used() -> None:
-    cluster = EmbeddedCluster(VirtualClock(0.0))
-    control = EmbeddedControlPlane(cluster=cluster, kubelet=Kubelet(cluster, start_delay_s=7))
-    add_node(cluster, "n", {"cpu": "4", "memory": "8Gi"})
-    gang(control, "a", 1)
-    control.run()
-    assert control.clock.now() >= 17
-    make_queues(cluster)
-    assert len(cluster.list(QUEUE)[0]) == 2
 
 
 @pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
@@ -334,17 +261,3 @@ def test_a_job_gets_the_volume_that_it_describes(mode: str) -> None:
     control.run(max_cycles=40)
     job = control.cluster.get("Job.batch.volcano.sh", "default", "j")
     assert job["status"]["state"]["phase"] == "Completed"
-
-
-def test_time_moves_on_to_where_a_pod_gives_up_waiting_for_its_volume() -> None:
-    control = plane(1, controllers=[])
-    control.volumes = VolumeController(control.cluster, provisions=False)
-    control.cluster.create({**DISKS, "volumeBindingMode": "WaitForFirstConsumer"})
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}}
-    control.cluster.create({**claim, "spec": {"storageClassName": "disks"}})
-    control.cluster.create(pod_group("g", phase=None))
-    mounted = [{"name": "c", "persistentVolumeClaim": {"claimName": "c"}}]
-    control.cluster.create(pod("p", group="g", cpu=1, spec={"volumes": mounted}))
-    control.run(until=700, max_cycles=50)
-    messages = [each["message"] for each in control.cluster.list("Event")[0]]
-    assert any("not bound within 600 s" in message for message in messages)

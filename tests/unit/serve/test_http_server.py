@@ -291,6 +291,39 @@ def test_bodies_that_do_not_end_take_bounded_memory(monkeypatch: pytest.MonkeyPa
         assert clients[3].recv(4096).endswith(str(large).encode())
 
 
+def test_answers_that_nobody_reads_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = 24 << 20  # more than sockets hold
+    monkeypatch.setattr(http_server, "_MOST_HELD", 2 * large)
+    monkeypatch.setattr(http_server, "_SLOW_S", 1.0)
+
+    async def give(_: web.Request) -> web.Response:
+        return web.Response(body=b"x" * large, headers={"X-Kept": "yes"})
+
+    app = web.Application()
+    app.router.add_get("/", give)
+    ask = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with HttpServer([Site(app, "127.0.0.1")]) as server, ExitStack() as stack:
+        clients = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.ports[0]), SOON_S))
+            for _ in range(4)
+        ]
+        for client in clients[:3]:
+            client.sendall(ask)
+            time.sleep(0.2)  # they are answered in turn
+        assert b" 429 " in clients[2].recv(4096)
+        time.sleep(1.0)  # the first two do not read
+        clients[3].sendall(ask)
+        head, _, body = clients[3].recv(4096).partition(b"\r\n\r\n")
+        assert b" 200 " in head
+        assert b"X-Kept: yes" in head
+        missing = large - len(body)
+        while missing:
+            missing -= len(clients[3].recv(1 << 20))
+        with suppress(ConnectionResetError):
+            while clients[0].recv(1 << 20):
+                pass  # the oldest made room
+
+
 def test_requests_that_wait_do_not_hold_up_others() -> None:
     gate = threading.Event()
 

@@ -15,7 +15,6 @@ from pumice.scheduler import Scheduler
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.testing import pod, pod_group
-from tests.unit.plugins.test_deviceshare_mig import config_map
 
 CONF = """
 actions: "enqueue, allocate"
@@ -249,40 +248,3 @@ def test_a_node_that_goes_meanwhile_hurts_nobody_else(cluster: Any, writer: Any,
     add_card_node(cluster, "other")
     turns(live, cluster, writer, 8)
     assert node_of(cluster) == "other"
-
-
-MIG = "g0,10,40960,NVIDIA-A100-PCIE-40GB,true,mig:"
-
-
-def test_geometries_are_read_from_the_cluster_now_and_then(writer: Any, cluster: Any) -> None:
-    cluster.patch(
-        "Node", "", "n", {"metadata": {"annotations": {"volcano.sh/node-vgpu-register": MIG}}}
-    )
-    live = scheduling(cluster, writer, locks=False)
-    first = live.cycle().decisions.annotations["default/p"][IDS]
-    assert first == "g0,NVIDIA,600,0:"  # no ConfigMap: cards are shared in software
-    writer.go()
-    cluster.create(config_map())
-    ask(cluster, "q")
-    cluster.clock.advance(61)
-    marks = live.cycle().decisions.annotations["default/q"]
-    assert marks[IDS] == "g0[group1-0],NVIDIA,600,0:"
-
-
-def test_what_is_known_of_a_config_map_stays_when_it_cannot_be_read(
-    writer: Any, cluster: Any
-) -> None:
-    def read(kind: str, namespace: str, name: str, _: float) -> Any:
-        if kind == "ConfigMap" and cluster.now() > START:
-            raise UnavailableError(problem="away")
-        return cluster.get(kind, namespace, name)
-
-    cluster.create(config_map())
-    scheduler = Scheduler(parse_conf(CONF % "false"))
-    live = LiveScheduler(cluster, scheduler, assume=True, writer=writer, read=read)
-    live.cycle()
-    key = "kube-system/volcano-vgpu-device-config"
-    assert key in live.informer.snapshot.kind("ConfigMap")
-    cluster.clock.advance(100)
-    live.cycle()
-    assert key in live.informer.snapshot.kind("ConfigMap")

@@ -46,13 +46,6 @@ def process(parts: Any, elector: Any = None) -> Any:
     return Process(Metrics(), parts, elector)
 
 
-def test_reported_to_stop_it_ends_its_parts_and_is_content(story: Any) -> None:
-    made = process([Part("a", until_stopped(story, "a"))])
-    made.stop.set()
-    assert made.run() == 0
-    assert story == ["a began", "a ended"]
-
-
 def test_the_lease_is_given_back_after_all_parts_ended(story: Any) -> None:
     elector = Elector(story)
     made = process([Part("a", until_stopped(story, "a"))], elector)
@@ -61,20 +54,32 @@ def test_the_lease_is_given_back_after_all_parts_ended(story: Any) -> None:
     assert story == ["a began", "a ended", "released"]
 
 
-def test_a_part_that_breaks_ends_all_and_is_reported(story: Any) -> None:
-    def broken(stop: Any) -> None:
-        raise ValueError("no")
+def breaks(stop: Any) -> None:
+    raise ValueError("no")
 
-    made = process([Part("b", broken), Part("a", until_stopped(story, "a"))])
+
+@pytest.mark.parametrize(
+    ("run", "problem"), [(breaks, "b ended: no"), (lambda stop: None, "b ended")]
+)
+def test_a_part_that_ends_by_itself_ends_all_and_is_reported(
+    story: Any, run: Any, problem: str
+) -> None:
+    made = process([Part("b", run), Part("a", until_stopped(story, "a"))])
     assert made.run() == 1
-    assert made.problem == "b ended: no"
+    assert made.problem == problem
     assert story[-1] == "a ended"
 
 
-def test_a_part_that_ends_by_itself_ends_all(story: Any) -> None:
-    made = process([Part("b", lambda stop: None)])
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [({"lost": True}, "the lease is lost"), ({"run": breaks}, "election ended: no")],
+)
+def test_without_its_lease_a_process_ends(story: Any, changes: Any, problem: str) -> None:
+    elector = Elector(story)
+    vars(elector).update(changes)
+    made = process([Part("a", until_stopped(story, "a"))], elector)
     assert made.run() == 1
-    assert made.problem == "b ended"
+    assert made.problem == problem
 
 
 def test_a_part_that_needs_the_lead_waits_for_it(story: Any) -> None:
@@ -95,24 +100,6 @@ def test_without_an_election_it_leads(story: Any) -> None:
     made = process([])
     made.watch()
     assert "pumice_leader 1" in made.metrics.text()
-
-
-def test_a_lost_lease_ends_the_process(story: Any) -> None:
-    elector = Elector(story)
-    elector.lost = True
-    made = process([Part("a", until_stopped(story, "a"))], elector)
-    assert made.run() == 1
-    assert made.problem == "the lease is lost"
-
-
-def test_an_election_that_breaks_ends_the_process(story: Any) -> None:
-    class Broken(Elector):
-        def run(self, stop: Any) -> None:
-            raise ValueError("odd")
-
-    made = process([Part("a", until_stopped(story, "a"))], Broken(story))
-    assert made.run() == 1
-    assert made.problem == "election ended: odd"
 
 
 def test_a_part_that_does_not_end_is_not_waited_for_for_ever() -> None:

@@ -98,17 +98,6 @@ class TestEmbedded:
         plane.run(until=20)
         assert claims(cluster) == {}
 
-    def test_a_gang_shares_one_claim(self, plane: Any) -> None:
-        cluster = plane.cluster
-        cluster.create(resource_claim("shared"))
-        cluster.create(pod_group("g", min_member=3, phase=None))
-        for i in range(3):
-            claiming(cluster, f"g-{i}", group="g", resourceClaimName="shared")
-        plane.run(until=5)
-        assert claims(cluster) == {"shared": (["gpu-0"], ["g-0", "g-1", "g-2"])}
-        plane.run()
-        assert claims(cluster) == {"shared": ([], [])}
-
     def test_the_pod_says_what_its_claim_lacks(self, plane: Any) -> None:
         cluster = plane.cluster
         cluster.create(resource_claim("c", requests=[device_request(count=3)]))
@@ -116,17 +105,6 @@ class TestEmbedded:
         plane.run(until=5)
         (condition,) = cluster.get("Pod", "default", "p")["status"]["conditions"]
         assert "1 node(s) cannot allocate all resource claims" in condition["message"]
-
-    def test_the_cluster_refuses_what_an_api_server_refuses(self, plane: Any) -> None:
-        cluster = plane.cluster
-        made = cluster.create(resource_claim("c"))
-        user = {"resource": "pods", "name": "p", "uid": "u"}
-        with pytest.raises(RejectedError, match=r"may only be set if status\.allocation is set"):
-            cluster.update_status({**made, "status": {"reservedFor": [user]}})
-        one, other = ({"devices": {"results": [{"device": name}]}} for name in ("a", "b"))
-        made = cluster.update_status({**made, "status": {"allocation": one}})
-        with pytest.raises(RejectedError, match="immutable"):
-            cluster.update_status({**made, "status": {"allocation": other}})
 
 
 class Delayed:
@@ -222,22 +200,6 @@ class TestLive:
         live.cycle()
         assert "bind" not in writer.go(error, of=is_claim)
         assert node_of(cluster) is None
-        for _ in range(6):
-            cluster.clock.advance(1)
-            live.cycle()
-            writer.go()
-        assert node_of(cluster) == "n"
-        assert claims(cluster) == {"c": (["gpu-0"], ["p"])}
-
-    def test_a_claim_that_is_deleted_meanwhile_keeps_the_pod_waiting(
-        self, cluster: Any, writer: Any, live: Any
-    ) -> None:
-        live.cycle()
-        cluster.delete(CLAIM, "default", "c")
-        writer.go()
-        live.cycle()
-        assert node_of(cluster) is None
-        cluster.create(resource_claim("c"))
         for _ in range(6):
             cluster.clock.advance(1)
             live.cycle()

@@ -160,7 +160,7 @@ def test_a_scheduler_records_what_it_sees_and_decides(kube: Any, tmp_path: Path)
     last = history.at()
     assert ("Pod", "default", "a-0") in last.objects
     assert ("Job.batch.volcano.sh", "default", "own") in last.objects
-    assert (last.settings["names"], last.settings["assume"]) == (["volcano"], True)
+    assert (last.settings.names, last.settings.assume) == (("volcano",), True)
     assert last.conf is not None
     assert last.conf.source == "the built-in configuration"
     assert history.by == "scheduler"

@@ -11,7 +11,6 @@ from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.kinds import Manifest
 from pumice.api.pods import PodSpec
 from pumice.core.views import Nodes, Task
-from pumice.framework.columns import Jobs
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
@@ -126,7 +125,7 @@ def forgetful(conf: SchedulerConf, **options: Any) -> Scheduler:
 
 
 def without_fits(conf: SchedulerConf, scheduler: Scheduler) -> Shortcuts:
-    return replace(Shortcuts.of(conf.actions, scheduler.tiers()), keep_fits=False)
+    return replace(Shortcuts.of(conf.actions, scheduler.tiers()), keep_placing=False)
 
 
 @pytest.mark.sample(3)
@@ -168,25 +167,12 @@ def test_plugins_begin_every_cycle_as_they_were_made() -> None:
         "{name: counting}]"
     )
     plugins = {"counting": Counting}
-    assert not Shortcuts.of(conf.actions, Scheduler(conf, plugins=plugins).tiers()).keep_fits
+    assert not Shortcuts.of(conf.actions, Scheduler(conf, plugins=plugins).tiers()).keep_placing
     keeping = Engine(jobs, machines, conf, scheduler=simulated_scheduler(conf, plugins=plugins))
     fresh = Engine(jobs, machines, conf, scheduler=forgetful(conf, plugins=plugins))
     kept = keeping.run()
     assert kept.failures == ()
     assert reported(kept) == reported(fresh.run())
-
-
-def single_jobs(rng: Generator) -> Workload:
-    """Jobs of equal pods, most of which find the cluster as the last one left it."""
-    specs, at, jobs = pod_specs(rng), 0.0, []
-    for number in range(60):
-        at += one(rng, (0.0, 0.4, 1.0, 2.0, 7.0))
-        size = one(rng, (1, 1, 2, 3, 5, 9))
-        part = TaskSpec(one(rng, specs), size, one(rng, (0.5, 1.0, 3.0, 20.0)))
-        least = size if rng.random() < 0.9 else 1
-        queue_name = one(rng, ("q1", "q2", "q3"))
-        jobs.append(JobSpec(f"job-{number}", at, (part,), least, queue=queue_name))
-    return Workload(name="drawn", format="test", jobs=in_order(jobs))
 
 
 def noted_cycles(monkeypatch: pytest.MonkeyPatch) -> list[DirectDecisions]:
@@ -201,23 +187,6 @@ def noted_cycles(monkeypatch: pytest.MonkeyPatch) -> list[DirectDecisions]:
 
     monkeypatch.setattr(DirectCycle, "decide", noting)
     return noted
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_a_job_that_waits_alone_starts_as_in_a_session(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(seed)
-    jobs, machines = single_jobs(rng), kube_objects(*cluster(rng))
-    conf = parse_conf(DEFAULT_CONF)
-    direct = noted_cycles(monkeypatch)
-    keeping = Engine(jobs, machines, conf, scheduler=simulated_scheduler(conf, seed=seed)).run()
-    started = [nodes for each in direct for nodes in each.started.values()]
-    assert len(started) >= 10
-    assert any(len(each) > 1 for each in started)
-    fresh = Engine(jobs, machines, conf, scheduler=forgetful(conf, seed=seed)).run()
-    assert reported(keeping) == reported(fresh)
-    assert keeping.cost.cycles == fresh.cost.cycles
 
 
 PLAIN = "{name: predicates}, {name: nodeorder}"
@@ -293,51 +262,6 @@ def test_jobs_of_full_queues_are_admitted_and_start_as_in_a_session(
     assert reported(keeping) == reported(fresh)
     assert keeping.cost.cycles == fresh.cost.cycles
     assert keeping.cost.decisions == fresh.cost.decisions
-
-
-@pytest.mark.parametrize(
-    ("actions", "plugins", "may"),
-    [
-        ("enqueue, allocate", "gang, predicates, proportion, overcommit, nodeorder", True),
-        ("enqueue, allocate, backfill", "gang, predicates, binpack, drf, priority", True),
-        ("allocate", "gang, predicates, proportion", False),
-        ("enqueue, allocate, preempt", "gang, predicates, proportion", False),
-        ("enqueue, allocate", "predicates, proportion", False),
-        ("enqueue, allocate", "gang, proportion", False),
-        ("enqueue, allocate", "gang, predicates, capacity", False),
-        ("enqueue, allocate", "gang, predicates, resource-strategy-fit", False),
-    ],
-)
-def test_jobs_start_alone_only_where_all_limits_are_known(
-    actions: str, plugins: str, *, may: bool
-) -> None:
-    entries = ", ".join(f"{{name: {name}}}" for name in plugins.split(", "))
-    conf = parse_conf(f'actions: "{actions}"\ntiers:\n- plugins: [{entries}]')
-    assert Shortcuts.of(conf.actions, Scheduler(conf).tiers()).starts_alone is may
-
-
-class Longest(Plugin, name="longest"):
-    """Puts large jobs first."""
-
-    def order_jobs(self, jobs: Jobs) -> Any:
-        return -jobs.min_member.astype(float)
-
-
-@pytest.mark.parametrize(
-    ("plugins", "known"),
-    [
-        ("{name: gang}, {name: predicates}, {name: drf}, {name: priority}", True),
-        ("{name: gang}, {name: predicates}, {name: proportion}", True),
-        ("{name: gang}, {name: predicates}, {name: longest}", False),
-        ("{name: gang}, {name: predicates}, {name: longest, enableJobOrder: false}", True),
-    ],
-)
-def test_several_jobs_need_no_session_only_where_their_order_is_known(
-    plugins: str, *, known: bool
-) -> None:
-    conf = parse_conf(f'actions: "enqueue, allocate"\ntiers:\n- plugins: [{plugins}]')
-    tiers = Scheduler(conf, plugins={"longest": Longest}).tiers()
-    assert Shortcuts.of(conf.actions, tiers).knows_order is known
 
 
 def test_pod_groups_of_the_cluster_reserve_as_in_a_session(

@@ -147,27 +147,3 @@ def test_every_event_is_that_of_whole_sessions(name: str, outlooks: Counter[Outl
     assert evictions
     assert outlooks[Outlook.NOTHING] > 0 or name not in ("gangs", "preempt")
     assert outlooks[Outlook.NO_EVICTIONS] > 0
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        conf("enqueue, allocate, preempt", "{name: priority}", NODES),
-        conf("enqueue, reclaim, allocate", "{name: gang}", NODES),
-        conf("enqueue, allocate, preempt", "{name: gang}, {name: cdp}", NODES),
-        conf("enqueue, allocate, preempt", "{name: gang}, {name: resourcequota}", NODES),
-        conf("enqueue, allocate, backfill", "{name: gang}", NODES),
-    ],
-)
-def test_nothing_is_foretold_where_promises_or_time_count(text: str) -> None:
-    found = parse_conf(text)
-    assert Shortcuts.of(found.actions, Scheduler(found).tiers()).evictions is None
-
-
-def test_nothing_is_foretold_of_nodes_that_are_compared_by_their_victims(
-    outlooks: Counter[Outlook],
-) -> None:
-    dry = "configurations:\n- {name: preempt, arguments: {enableTopologyAwarePreemption: true}}\n"
-    rng = np.random.default_rng(1)
-    run(jobs(rng, single=True), cluster(rng), CONFS["preempt"] + dry, "requeue")
-    assert set(outlooks) == {Outlook.ANYTHING}

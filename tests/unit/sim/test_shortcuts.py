@@ -19,12 +19,9 @@ from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.plugins import builtin_plugins
 from pumice.plugins.gang import Gang
 from pumice.scheduler import Scheduler
-from pumice.sim.bounds import UNBOUNDED, Bounds
 from pumice.sim.engine import Engine
 from pumice.sim.event_log import EventKind
-from pumice.sim.job_classes import JobClasses
 from pumice.sim.shortcuts import Shortcuts
-from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, queue
 
@@ -62,33 +59,16 @@ class InLine(Plugin, name="in-line"):
     simulator = SimulatorAssumptions(all_jobs=True)
 
 
-def scheduler(plugins: Iterable[str], actions: str = "enqueue, allocate") -> Scheduler:
+def scheduler(plugins: Iterable[str]) -> Scheduler:
     entries = "".join(f"- plugins: [{tier}]\n" for tier in plugins)
-    conf = parse_conf(f'actions: "{actions}"\ntiers:\n{entries}')
+    conf = parse_conf(f'actions: "enqueue, allocate"\ntiers:\n{entries}')
     own = (Stranger, Newest, Orderly, InLine)
     return Scheduler(conf, plugins={each.name: each for each in own})
 
 
-def shortcuts(*plugins: str, actions: str = "enqueue, allocate") -> Shortcuts:
-    made = scheduler(plugins, actions)
+def shortcuts(*plugins: str) -> Shortcuts:
+    made = scheduler(plugins)
     return Shortcuts.of(made.conf.actions, made.tiers())
-
-
-@pytest.mark.parametrize(
-    ("plugin", "known"),
-    [
-        ("{name: gang}", True),
-        ("{name: gang, enableJobPipelined: false}", False),
-        ("{name: orderly}", False),
-    ],
-)
-def test_evictions_are_foretold_if_a_plugin_holds_gangs(plugin: str, known: bool) -> None:
-    found = shortcuts(f"{{name: priority}}, {plugin}", actions="allocate, preempt").evictions
-    assert (found is not None) == known
-
-
-def names(plugins: Iterable[Plugin]) -> list[str]:
-    return [plugin.name for plugin in plugins]
 
 
 @pytest.mark.parametrize("plugin", builtin_plugins().values(), ids=lambda plugin: plugin.name)
@@ -104,95 +84,24 @@ def test_a_subclass_does_not_inherit_a_declaration() -> None:
     assert Choosy.simulator is None
 
 
-def test_plugins_that_do_not_change_their_minds_let_jobs_be_left_out() -> None:
-    found = shortcuts("{name: gang}, {name: orderly}", "{name: predicates}")
-    assert found == Shortcuts(
-        leave_jobs_out=True,
-        await_events=True,
-        refusals_last=True,
-        settles=True,
-        evicts=False,
-        keep_fits=True,
-        knows_order=True,
-    )
-
-
-@pytest.mark.parametrize(("action", "lasts"), [("allocate", True), ("allocate, reclaim", False)])
-def test_a_plugin_that_only_orders_needs_no_declaration(action: str, lasts: bool) -> None:
-    found = shortcuts("{name: gang}, {name: newest}", actions=action)
-    assert (found.leave_jobs_out, found.await_events) == (lasts, lasts)
-    assert not any([found.oldest_first, found.knows_order])
-
-
 def test_an_order_that_nobody_knows_decides_among_equal_jobs() -> None:
     jobs = [(0, 10, 3), (1, 10, 3), (2, 10, 3)]
     assert starts("newest", jobs) == [0.0, 20.0, 10.0]
 
 
-def test_a_plugin_that_looks_at_all_jobs_makes_them_take_part_when_something_happens() -> None:
-    found = shortcuts("{name: gang}, {name: in-line}")
-    assert found.await_events
-    assert not any([found.leave_jobs_out, found.refusals_last])
-
-
-def test_a_plugin_that_declares_nothing_makes_every_job_take_part() -> None:
-    found = shortcuts("{name: gang}, {name: stranger}")
-    assert not any([found.leave_jobs_out, found.await_events, found.refusals_last])
-
-
-@pytest.mark.parametrize("name", ["extender", "rescheduling", "sla", "tdm"])
-def test_plugins_that_act_on_their_own_make_every_job_take_part(name: str) -> None:
-    assert not shortcuts(f"{{name: {name}}}").leave_jobs_out
-
-
-@pytest.mark.parametrize("name", ["nodegroup", "numa-aware", "usage", "resource-strategy-fit"])
-def test_answers_about_nodes_are_not_kept_unless_they_follow_from_the_node(name: str) -> None:
-    assert shortcuts("{name: gang}, {name: binpack}").keep_fits
-    assert not shortcuts(f"{{name: gang}}, {{name: {name}}}").keep_fits
-
-
-def test_shuffle_makes_every_job_take_part() -> None:
-    assert not shortcuts("{name: gang}", actions="allocate, shuffle").leave_jobs_out
-
-
-def test_answers_that_change_with_time_call_for_cycles_at_that_time() -> None:
-    found = shortcuts("{name: cdp}")
-    assert found.leave_jobs_out
-    assert found.await_events
-    assert found.alarms
-    assert not found.refusals_last
-
-
-@pytest.mark.parametrize("action", ["preempt", "reclaim", "gangpreempt", "gangreclaim"])
-def test_whoever_evicts_may_serve_who_was_refused(action: str) -> None:
-    found = shortcuts("{name: gang}", actions=f"enqueue, allocate, {action}")
-    assert found.leave_jobs_out
-    assert found.evicts
-    assert not found.refusals_last
-
-
-def test_the_first_tier_with_a_vote_admits_alone() -> None:
-    assert names(shortcuts("{name: gang}, {name: capacity}", "{name: overcommit}").admitting) == [
-        "capacity"
-    ]
-    off = "{name: capacity, enableJobEnqueued: false}"
-    assert names(shortcuts(off, "{name: overcommit}").admitting) == ["overcommit"]
-    assert names(shortcuts("{name: overcommit}", actions="allocate").admitting) == []
-
-
-def test_a_plugin_limits_queues_unless_it_is_switched_off() -> None:
-    assert names(shortcuts("{name: proportion}").limiting) == ["proportion"]
-    assert names(shortcuts("{name: proportion, enabledAllocatable: false}").limiting) == []
-
-
-# Bounds
-
-
-def bounds(*plugins: str, objects: list[Manifest]) -> tuple[Bounds, JobClasses]:
-    cluster = SimCluster()
-    cluster.load([from_manifest(in_namespace(each)) for each in objects], ())
-    classes = JobClasses(cluster.snapshot)
-    return Bounds(cluster, classes, shortcuts(*plugins)), classes
+@pytest.mark.parametrize(
+    ("name", "left_out"),
+    [
+        ("orderly", True),
+        ("stranger", False),
+        ("in-line", False),
+        *((name, False) for name in ("extender", "rescheduling", "sla", "tdm")),
+    ],
+)
+def test_jobs_are_left_out_unless_a_plugin_acts_on_its_own_or_says_nothing(
+    name: str, left_out: bool
+) -> None:
+    assert shortcuts(f"{{name: gang}}, {{name: {name}}}").leave_jobs_out is left_out
 
 
 def job(name: str = "a", cpu: str = "1") -> JobSpec:
@@ -201,40 +110,6 @@ def job(name: str = "a", cpu: str = "1") -> JobSpec:
 
 
 TEN = node("n", cpu=10, memory="100Gi")
-
-
-@pytest.mark.parametrize(("argument", "n"), [("1.5", 15), ("0.5", 12), ("much", 12)])
-def test_overcommit_admits_by_the_factor_that_the_plugin_uses(argument: str, n: int) -> None:
-    """A factor that the plugin does not use leaves its default."""
-    plugin = f"{{name: overcommit, arguments: {{overcommit-factor: {argument}}}}}"
-    found, classes = bounds(plugin, objects=[TEN, queue("q")])
-    assert found.admissible(classes.of(job())) == n
-
-
-def test_overcommit_bounds_admission_wherever_it_stands_in_its_tier() -> None:
-    tier = "{name: proportion}, {name: overcommit}"
-    found, classes = bounds(tier, objects=[TEN, queue("q", capability={"cpu": 3})])
-    assert found.admissible(classes.of(job())) == 12
-
-
-def test_a_vote_without_a_known_limit_bounds_nothing() -> None:
-    found, classes = bounds("{name: resourcequota}", objects=[TEN, queue("q")])
-    assert found.admissible(classes.of(job())) == UNBOUNDED
-
-
-def test_a_tree_bounds_admission_also_if_nobody_limits_allocation() -> None:
-    tier = "{name: capacity, enableHierarchy: true, enabledAllocatable: false}"
-    tree = [queue("root"), queue("top", parent="root", capability={"cpu": 4})]
-    found, classes = bounds(tier, objects=[TEN, *tree, queue("q", parent="top")])
-    kind = classes.of(job())
-    assert (found.admissible(kind), found.startable(kind)) == (4, 10)
-
-
-@pytest.mark.parametrize(("plugin", "follows"), [("proportion", True), ("capacity", False)])
-def test_only_parts_by_weight_follow_demand(plugin: str, follows: bool) -> None:
-    found, classes = bounds(f"{{name: {plugin}}}", objects=[TEN, queue("q")])
-    assert found.follow_demand is follows
-    assert found.startable(classes.of(job())) == (0 if follows else 10)  # no job asks for anything
 
 
 # The same story, whoever takes part
@@ -292,7 +167,7 @@ def both_ways(
     """Return the story with shortcuts, and with every job in every cycle."""
     found = Shortcuts.of(made.conf.actions, made.tiers())
     slow = replace(
-        found, leave_jobs_out=False, await_events=False, refusals_last=False, keep_fits=False
+        found, leave_jobs_out=False, await_events=False, refusals_last=False, keep_placing=False
     )
     return story(made, jobs, objects), story(made, jobs, objects, shortcuts=slow)
 

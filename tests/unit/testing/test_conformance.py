@@ -11,6 +11,7 @@ from pumice.core.status import Status
 from pumice.errors import BadHookResultError, PluginError
 from pumice.framework.arguments import Duration, arg, arg_pattern
 from pumice.framework.plugin import PERMIT, Plugin, Reason
+from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.kernel.library import library
 from pumice.testing.conformance import check_plugin
 
@@ -296,6 +297,40 @@ def test_terms_say_what_hooks_answer() -> None:
     assert problem_of(cls).hook == "node_terms"
 
 
+def test_a_plugin_that_states_that_it_compares_no_nodes_compares_none() -> None:
+    silent: dict[str, Any] = {"node_terms": lambda _, task: []}
+    check_plugin(broken(**silent, rank_nodes=lambda _, task, nodes: np.ones(len(nodes))))
+    cls = broken(**silent, rank_nodes=lambda _, task, nodes: nodes.idle[CPU])
+    assert problem_of(cls).hook == "node_terms"
+
+
+def test_tasks_of_a_shape_differ_only_where_a_plugin_tells_them_apart() -> None:
+    def on_open(self: Any, ssn: Any) -> None:
+        self.tells_apart = False
+
+    members: dict[str, Any] = {
+        "score_nodes": lambda _, task, nodes: np.full(len(nodes), float(task.row)),
+        "vary_by": lambda _, task: task.row,
+    }
+    check_plugin(broken(**members))
+    assert "vary_by" in str(problem_of(broken(**members, on_open=on_open)))
+
+
+def test_tasks_change_places_only_in_jobs_of_which_a_plugin_says_so() -> None:
+    def on_open(self: Any, ssn: Any) -> None:
+        self.jobs, self.moving_jobs = ssn.snapshot.jobs, frozenset(ssn.jobs()[:some])
+
+    def order_tasks(self: Any, tasks: Any) -> Any:
+        placed = self.jobs.n_tasks[tasks.job] - self.jobs.counts[Status.PENDING, tasks.job]
+        return tasks.rows * np.where(placed % 2, 1.0, -1.0)
+
+    members: dict[str, Any] = {"on_open": on_open, "order_tasks": order_tasks}
+    some = 1000
+    check_plugin(broken(**members))
+    some = 0
+    assert "moving_jobs" in str(problem_of(broken(**members)))
+
+
 UNFORESEEN: dict[str, tuple[str, Any]] = {
     "the rows it is given": (
         "score_nodes",
@@ -347,3 +382,23 @@ def test_a_hook_may_answer_none_now_and_then() -> None:
         return np.zeros(len(facts))
 
     check_plugin(broken(score_shape=sometimes))
+
+
+def test_a_plugin_that_changes_its_mind_unsaid_breaks_what_it_declares_for_simulations() -> None:
+    def on_open(self: Any, ssn: Any) -> None:
+        self.is_night = ssn.now % 100 < 50
+
+    members = {"on_open": on_open, "allocatable": lambda self, queue, task: not self.is_night}
+    check_plugin(broken(**members))
+    error = problem_of(broken(**members, simulator=SimulatorAssumptions()))
+    assert "simulator" in str(error)
+
+
+def test_a_plugin_that_lets_a_job_without_room_count_says_so() -> None:
+    def on_open(self: Any, ssn: Any) -> None:
+        self.waits = [row for row in ssn.jobs() if ssn.job(row).counts[Status.PENDING]]
+
+    members = {"on_open": on_open, "allocatable": lambda self, queue, task: len(self.waits) < 4}
+    error = problem_of(broken(**members, simulator=SimulatorAssumptions()))
+    assert "all take part" in str(error)
+    check_plugin(broken(**members, simulator=SimulatorAssumptions(all_jobs=True)))

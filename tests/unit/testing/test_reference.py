@@ -2,16 +2,13 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.core.views import Task
-from pumice.framework.plugin import Plugin, Reason
 from pumice.scheduler import Scheduler
 from pumice.testing.builders import node, pod, pod_group, priority_class, queue
-from pumice.testing.reference import ReferencePlacing, ReferenceScheduler, reference_decide
-from pumice.testing.samples import open_session, sample_cluster, snapshot_of
+from pumice.testing.reference import ReferenceScheduler, reference_decide
+from pumice.testing.samples import sample_cluster, snapshot_of
 
 CONF = """
 actions: "enqueue, allocate, backfill, preempt, reclaim"
@@ -29,25 +26,6 @@ configurations:
   arguments:
     enableTopologyAwarePreemption: true
 """
-
-
-class Seen(Plugin, name="seen"):
-    """Writes down how many nodes it is asked about."""
-
-    reasons = (Reason("odd"), Reason("broken", curable=False))
-
-    def on_open(self, ssn: Any) -> None:
-        self.sizes: list[Any] = []
-
-    def filter_shape(self, shape: Any, facts: Any) -> Any:
-        return (facts.index == 1).astype(np.int16)
-
-    def filter_nodes(self, task: Any, nodes: Any) -> Any:
-        self.sizes.append(len(nodes))
-        return np.where(nodes.index == 2, 2, nodes.index == 1)
-
-    def best_node(self, task: Any, nodes: Any, scores: Any) -> Any:
-        return int(nodes.index[-1])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -75,24 +53,3 @@ def test_the_plain_way_tries_the_evictions_that_are_otherwise_computed() -> None
     fast = Scheduler(conf).cycle(cluster, 0.0)
     assert len(fast.evictions) == 2
     assert fast == reference_decide(snapshot_of(cluster), conf)
-
-
-def test_the_plain_way_asks_one_node_at_a_time() -> None:
-    seen = Seen()
-    ssn = open_session(sample_cluster(1), [seen], placing=ReferencePlacing)
-    task = Task(ssn.snapshot, ssn.pending_tasks(ssn.waiting_jobs()[0])[0])
-    fit = ssn.placing.fit(task)
-    assert set(seen.sizes) == {1}
-    assert fit.verdict.tolist()[:4] == [0, 1, 2, 0]
-    assert ssn.placing.fit(task) is not fit
-    chosen = ssn.placing.choose(task, fit)
-    room = np.flatnonzero(fit.value > -np.inf)
-    assert chosen == (int(room[-1]), True)
-    ssn.snapshot.release_session()
-
-
-def test_nothing_is_chosen_where_nothing_fits() -> None:
-    ssn = open_session(sample_cluster(1), placing=ReferencePlacing)
-    task = Task(ssn.snapshot, ssn.pending_tasks(ssn.waiting_jobs()[0])[0])
-    nowhere = np.zeros(ssn.snapshot.nodes.n, dtype=bool)
-    assert ssn.placing.choose(task, ssn.placing.fit(task), nowhere) is None

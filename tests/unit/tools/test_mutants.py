@@ -7,14 +7,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tools.mutant_trials import compiled, replace_code
 from tools.mutations import PACKAGE, ROOT, Mutant, mutants_of, sample
-from tools.reach import Reach, _save, knows, suites
 
 CODE = '''\
 """A module."""
@@ -102,53 +100,6 @@ def test_what_is_like_it_but_can_matter_changes(tmp_path: Path, code: str) -> No
     file = tmp_path / "module.py"
     file.write_text(f"{code}\n")
     assert mutants_of(file)
-
-
-def test_what_tests_reach_is_kept_while_the_sources_that_they_reach_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tools.reach.ROOT", tmp_path)
-    kept, test = tmp_path / "kept.json", SimpleNamespace(nodeid="one")
-    items: Any = [test]
-    assert not knows(kept, items)
-    source, other = tmp_path / "a.py", tmp_path / "b.py"
-    source.write_text("1")
-    other.write_text("2")
-    _save({"one": (0.1, ["a.py:7", "a.py:9"])}, kept)
-    other.write_text("3")
-    assert knows(kept, items)
-    assert not knows(kept, [*items, SimpleNamespace(nodeid="two")])  # type: ignore[list-item]
-    source.write_text("4")
-    assert not knows(kept, items)
-
-
-def test_a_line_belongs_to_the_innermost_suite_around_it() -> None:
-    file = PACKAGE / "core" / "labels.py"
-    text = file.read_text("utf-8").splitlines()
-    inner = next(i for i, line in enumerate(text, 1) if line.startswith("        "))
-    assert suites(file)[inner].startswith("src/pumice/core/labels.py:")
-    assert 1 not in suites(file)  # no function
-
-
-def test_near_tests_leave_half_of_the_time_to_quick_ones() -> None:
-    times = {"near": 2.0, "nearer": 1.0, "far": 0.5, "quick": 0.1, "slow": 9.0, "last": 0.2}
-    reach = Reach(times=times)
-    tests = ["nearer", "near", "slow", "far", "quick", "last"]
-    assert reach.within(tests, 100.0) == tests
-    assert reach.within(tests, 4.0) == ["nearer", "near", "quick", "last", "far", "slow"]
-    assert reach.within(tests, 1.0) == ["nearer", "quick", "last", "far"]
-    assert reach.within([], 1.0) == []
-
-
-def test_a_change_outside_functions_is_tried_on_tests_that_reach_its_file() -> None:
-    file = PACKAGE / "plugins" / "tdm.py"
-    mutant = Mutant(file, 1, "", "")
-    near, far = "tests/unit/plugins/test_tdm.py::one", "tests/scenarios/test_golden.py::two"
-    reach = Reach(times={far: 0.1, near: 2.0, "tests/unit/plugins/test_usage.py::three": 0.1})
-    assert reach.of(mutant) == []
-    assert reach.of_file(mutant) == [near, "tests/unit/plugins/test_usage.py::three"]
-    reach.tests[next(iter(suites(file).values()))] = [far, near]
-    assert reach.of_file(mutant) == [near, far]
 
 
 def test_functions_that_others_imported_get_the_code_of_a_change(tmp_path: Path) -> None:

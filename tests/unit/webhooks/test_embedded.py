@@ -9,10 +9,7 @@ import pytest
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
-from pumice.webhooks import embedded, schemas
-from pumice.webhooks.built_ins import check_built_in
 from pumice.webhooks.embedded import EmbeddedAdmission
-from pumice.webhooks.schemas import check
 
 QUEUES = "Queue.scheduling.volcano.sh"
 JOBS = "Job.batch.volcano.sh"
@@ -159,24 +156,6 @@ def pod(name: str, *, annotations: Any = None, labels: Any = None, **spec: Any) 
             "spec": {"containers": containers, **spec}}  # fmt: skip
 
 
-def test_a_pod_like_a_valid_one_is_checked_by_its_metadata_alone(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checked: list[str] = []
-
-    def check(kind: Any, manifest: Any, old: Any) -> Any:
-        checked.append(manifest["metadata"]["name"])
-        return check_built_in(kind, manifest, old)
-
-    monkeypatch.setattr(embedded, "check_built_in", check)
-    cluster.create(pod("a", annotations={"mine": "1"}))
-    cluster.create(pod("b", annotations={"mine": "2"}))
-    cluster.create(pod("c", hostname="h"))
-    cluster.patch("Pod", "default", "a", {"metadata": {"annotations": {"more": "x"}}})
-    cluster.patch("Pod", "default", "b", {"metadata": {"annotations": {"more": "x"}}})
-    assert checked == ["a", "c", "a"]
-
-
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
@@ -246,28 +225,6 @@ def group(name: str, **spec: Any) -> Any:
     return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
             "metadata": {"name": name, "namespace": "default"},
             "spec": {"minMember": 1, "minResources": {"cpu": "1"}, **spec}}  # fmt: skip
-
-
-def test_equal_contents_are_prepared_alike_and_checked_once(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checked: list[str] = []
-
-    def counted(given: Any, *more: Any) -> Any:
-        checked.append(given["metadata"]["name"])
-        return check(given, *more)
-
-    monkeypatch.setattr(schemas, "check", counted)
-    terms = {"subGroupPolicy": [{"name": "a", "networkTopology": None}], "oops": 1}
-    first, second = (cluster.create(group(name, **terms)) for name in "ab")
-    assert first["spec"] == second["spec"]
-    assert second["spec"] == {
-        "minMember": 1, "minResources": {"cpu": "1"}, "queue": "default",
-        "subGroupPolicy": [{"name": "a", "minSubGroups": 0, "subGroupSize": 1}],
-    }  # fmt: skip
-    assert checked == ["a"]
-    second["spec"]["subGroupPolicy"][0]["name"] = "changed"
-    assert cluster.create(group("c", **terms))["spec"] == first["spec"]
 
 
 def test_a_known_content_is_still_refused_for_its_name_its_queue_and_its_faults(

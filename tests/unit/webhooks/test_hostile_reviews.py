@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 
 from pumice.testing import queue
-from pumice.webhooks import admission_review, cpu_budget
+from pumice.webhooks import admission_review
 from pumice.webhooks.admission_chain import KINDS
 from pumice.webhooks.admission_review import answer_review
-from pumice.webhooks.contents import KnownContents
-from pumice.webhooks.pods import template
-from pumice.webhooks.pods.template import TemplateChecks
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import LONGEST_MESSAGE, Options, Request
 
@@ -166,14 +163,6 @@ def test_what_takes_too_much_processor_time_is_refused(monkeypatch: pytest.Monke
     assert "takes more than the 0.02 s of CPU time" in answer["status"]["message"]
 
 
-def test_outside_of_a_review_nothing_is_counted() -> None:
-    with cpu_budget.cpu_budget(-1.0), pytest.raises(cpu_budget.OverBudgetError):
-        cpu_budget.check_cpu()
-    cpu_budget.check_cpu()
-    template: dict[str, Any] = {"metadata": {}, "spec": {"containers": []}}
-    assert [*TemplateChecks().errors(template, name="t", namespace="default")]
-
-
 def ask_update(old: Any, new: Any) -> Any:
     request = Request(operation="UPDATE", object=new, old=old)
     return SERVICES["/jobs/validate"].answer(request, OneQueue(), Options())
@@ -225,18 +214,3 @@ def test_equal_templates_are_checked_once_and_reported_of_each_task() -> None:
     assert "spec.task[1]." in message
     assert "spec.task[2]." in message
     assert "spec.task[0]." not in message
-
-
-def test_nine_thousand_tasks_of_one_template_cost_one_check(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    check, checked = template._check_content, []
-
-    def counting(content: Any) -> Any:
-        checked.append(content)
-        return check(content)
-
-    monkeypatch.setattr(template, "_check_content", counting)
-    monkeypatch.setattr(template, "_FAULTLESS", KnownContents())
-    review("/jobs/validate", job(*(task(f"t{i}") for i in range(9000))))
-    assert len(checked) == 1

@@ -5,12 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.devices import MOST_RESERVATIONS, POD_CLAIM_NAME
-from pumice.cluster.embedded.claim_changes import (
-    check_claim_status,
-    claim_from,
-    unmade_claims,
-    with_made_claims,
-)
+from pumice.cluster.embedded.claim_changes import check_claim_status, claim_from, with_made_claims
 from pumice.errors import RejectedError
 
 CLAIM = "ResourceClaim.resource.k8s.io"
@@ -40,13 +35,6 @@ def claim(name: str, **status: Any) -> Any:
     return {"kind": "ResourceClaim", "metadata": metadata, "status": status}
 
 
-def test_a_claim_that_exists_by_name_is_not_made() -> None:
-    manifest = pod()
-    manifest["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": "given"}]
-    assert list(unmade_claims(manifest)) == []
-    assert list(unmade_claims({"metadata": {}})) == []
-
-
 def test_a_claim_is_made_from_its_template_for_its_pod() -> None:
     given = template(labels={"a": "b"}, annotations={"k": "v"})
     made = claim_from(given, pod(), "c0", {"generateName": "p-c0-"})
@@ -73,19 +61,6 @@ def test_a_claim_is_made_from_its_template_for_its_pod() -> None:
     }
 
 
-def test_a_claim_from_a_bare_template_for_a_bare_pod() -> None:
-    bare = {"apiVersion": "resource.k8s.io/v1", "spec": {}}
-    made = claim_from(bare, {"metadata": {"name": "p"}}, "c", {"name": "x"})
-    assert made["metadata"] == {
-        "name": "x",
-        "namespace": "default",
-        "labels": {},
-        "annotations": {POD_CLAIM_NAME: "c"},
-        "ownerReferences": [],
-    }
-    assert made["spec"] == {}
-
-
 def test_claims_of_all_pods_are_made_before_them() -> None:
     objects = [template(), pod("p", "t", "t"), pod("q", "absent"), pod("n", "t") | {"kind": "Node"}]
     made = with_made_claims(objects)
@@ -102,19 +77,6 @@ def test_claims_of_all_pods_are_made_before_them() -> None:
         {"name": "c1", "resourceClaimName": "p-c1"},
     ]
     assert objects[1]["status"] == {}
-
-
-def test_a_claim_that_is_there_is_named_and_not_made_again() -> None:
-    manifest = pod("p", "t")
-    (only,) = with_made_claims([manifest], [template(), claim("p-c0")])
-    assert only["status"]["resourceClaimStatuses"] == [{"name": "c0", "resourceClaimName": "p-c0"}]
-
-
-def test_a_pod_keeps_the_rest_of_its_status() -> None:
-    made = with_made_claims([pod("p", "t", phase="Pending", reason="r")], [template()])[-1]
-    statuses = [{"name": "c0", "resourceClaimName": "p-c0"}]
-    wanted = {"phase": "Pending", "reason": "r", "resourceClaimStatuses": statuses}
-    assert made["status"] == wanted
 
 
 def test_a_template_of_another_namespace_makes_nothing() -> None:

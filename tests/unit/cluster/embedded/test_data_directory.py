@@ -235,47 +235,6 @@ def test_without_a_log_the_snapshot_counts(tmp_path: Path) -> None:
     run.data.close()
 
 
-def test_a_sync_without_changes_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, synced = Run(tmp_path), list[int]()
-    run.data.sync()
-    monkeypatch.setattr(os, "fsync", synced.append)
-    run.data.sync()
-    assert synced == []
-    run.cluster.create(config_map("a"))
-    run.data.sync()
-    assert len(synced) == 1
-    run.data.sync()
-    assert len(synced) == 1
-    run.data.close()
-    run.data.sync()
-    assert len(synced) == 1
-
-
-@pytest.mark.parametrize(("least", "snapshot_bytes"), [(1, 0), (0, 1)])
-def test_a_log_is_replaced_once_it_is_longer_than_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, snapshot_bytes: int
-) -> None:
-    run = Run(tmp_path)
-    assert run.data._log is not None
-    name = "a"
-    while not (size := run.data._log.tell()) or size % 2:
-        run.cluster.create(config_map(name))
-        name += "a"
-    monkeypatch.setattr(data_directory, "_LEAST_LOG", size * least)
-    run.data._state.snapshot_bytes = (size // 2) * snapshot_bytes
-    run.data.sync()
-    assert (tmp_path / "log").stat().st_size == size  # just long enough
-    monkeypatch.setattr(data_directory, "_LEAST_LOG", size * least - least)
-    run.data._state.snapshot_bytes = (size // 2 - 1) * snapshot_bytes
-    run.data._is_dirty = True
-    run.data.sync()
-    assert (tmp_path / "log").stat().st_size == 0
-    assert run.data._state.snapshot_bytes == (tmp_path / "snapshot").stat().st_size
-    run.data.close()
-
-
 @pytest.mark.parametrize("name", ["log", "lock", "snapshot.new", "notes.txt", "snapshot"])
 def test_a_directory_with_other_content_is_refused_and_unchanged(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("not ours\n")
@@ -398,3 +357,18 @@ def test_a_head_of_something_else_is_refused(tmp_path: Path, change: Any) -> Non
     changed = encoded({**json.loads(head[9:]), **change})
     (tmp_path / "snapshot").write_bytes(b"".join([changed, *rest]))
     assert "snapshot:1: expected a record" in damaged(tmp_path)
+
+
+def test_a_long_log_is_replaced_by_a_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_directory, "_LEAST_LOG", 1000)
+    run = Run(tmp_path)
+    for number in range(100):
+        run.cluster.create(config_map(f"c{number}"))
+        run.data.sync()
+        assert (tmp_path / "log").stat().st_size < 50_000
+    run.crash()
+    again = Run(tmp_path)
+    assert len(again.names()) == 100
+    again.data.close()

@@ -133,22 +133,12 @@ def test_a_spec_has_what_it_states_and_the_rest_by_default(
     assert filled(kind, spec=spec)["spec"] == wanted
 
 
-@pytest.mark.parametrize("template", [None, {}, {"spec": None}, {"metadata": {}}])
-def test_a_cron_job_without_a_job_gets_none(template: Any) -> None:
-    before = template if template is None else dict(template)
-    assert filled(CRON_JOB, spec={"jobTemplate": template})["spec"]["jobTemplate"] == before
-
-
 def test_a_namespace_is_active_and_labelled_with_its_name() -> None:
     made = filled("Namespace")
     assert made["metadata"]["labels"] == {"kubernetes.io/metadata.name": "x"}
     assert made["status"] == {"phase": "Active"}
     given = filled("Namespace", has_status=False, status={"phase": "Terminating"})
     assert given["status"] == {"phase": "Terminating"}
-
-
-def test_a_claim_waits_for_its_volume() -> None:
-    assert filled("PersistentVolumeClaim")["status"] == {"phase": "Pending"}
 
 
 @pytest.mark.parametrize(

@@ -80,26 +80,6 @@ def test_finalizers_keep_an_object_until_the_last_is_crossed_out(cluster: Any) -
     assert names(cluster) == []
 
 
-def test_a_confirmed_pod_with_a_finalizer_still_waits_for_it(cluster: Any) -> None:
-    manifest = pod("p")
-    manifest["metadata"]["finalizers"] = ["x/y"]
-    cluster.create(manifest)
-    cluster.bind("default", "p", "n", {})
-    cluster.delete("Pod", "default", "p")
-    cluster.delete("Pod", "default", "p", grace_s=0)
-    assert names(cluster, "Pod") == ["p"]
-    cluster.patch("Pod", "default", "p", {"metadata": {"finalizers": None}})
-    assert names(cluster, "Pod") == []
-
-
-def test_what_an_object_owns_goes_after_it_all_the_way_down(cluster: Any) -> None:
-    top = cluster.create(config("top"))
-    middle = cluster.create(config("middle", top))
-    cluster.create(config("low", middle))
-    cluster.delete("ConfigMap", "default", "top")
-    assert names(cluster) == []
-
-
 def test_orphaned_objects_stay_and_name_only_their_other_owners(cluster: Any) -> None:
     one, two = (cluster.create(config(name)) for name in ("one", "two"))
     for name, owners in (("own", [one]), ("shared", [one, two])):
@@ -209,25 +189,6 @@ def test_the_grace_of_a_pod_that_may_run(
     assert (found and found["metadata"]["deletionGracePeriodSeconds"]) == grace
 
 
-@pytest.mark.parametrize("asked", [None, 9])
-def test_an_object_that_names_a_node_and_is_no_pod_goes_at_once(cluster: Any, asked: Any) -> None:
-    attachment = {"kind": "ConfigMap", "spec": {"nodeName": "n"}}
-    cluster.create(config("a") | attachment)
-    cluster.delete("ConfigMap", "default", "a", grace_s=asked)
-    assert names(cluster) == []
-
-
-def test_a_mark_that_waits_for_a_finalizer_alone_has_no_grace(cluster: Any) -> None:
-    cluster.create(config("a", finalizers=["x/y"]))
-    cluster.delete("ConfigMap", "default", "a")
-    marked = cluster.get("ConfigMap", "default", "a")["metadata"]
-    assert marked["deletionGracePeriodSeconds"] == 0
-    assert marked["deletionTimestamp"] == "1970-01-01T00:00:00Z"
-    version = cluster.version
-    cluster.delete("ConfigMap", "default", "a")
-    assert cluster.version == version
-
-
 def test_an_owner_that_waits_for_others_keeps_its_own_finalizers(cluster: Any) -> None:
     owner = cluster.create(config("owner", finalizers=["x/y"]))
     cluster.create(config("child", owner, finalizers=["x/z"]))
@@ -242,16 +203,6 @@ def test_an_owner_that_waits_for_others_keeps_its_own_finalizers(cluster: Any) -
     assert names(cluster) == []
 
 
-def test_an_owner_waits_for_the_last_that_blocks_it(cluster: Any) -> None:
-    owner = cluster.create(config("owner"))
-    for name in ("a", "b"):
-        cluster.create(config(name, owner, finalizers=["x/y"]))
-    cluster.delete("ConfigMap", "default", "owner", propagation="Foreground")
-    for name, left in (("a", ["b", "owner"]), ("b", [])):
-        cluster.patch("ConfigMap", "default", name, {"metadata": {"finalizers": None}})
-        assert names(cluster) == left
-
-
 def test_a_dependent_of_two_owners_goes_with_the_last(cluster: Any) -> None:
     owners = [cluster.create(config(name)) for name in "abc"]
     cluster.create(config("child", *owners))
@@ -264,48 +215,3 @@ def test_a_dependent_of_two_owners_goes_with_the_last(cluster: Any) -> None:
         version = child["resourceVersion"]
     cluster.delete("ConfigMap", "default", "c")
     assert names(cluster) == []
-
-
-def test_a_late_object_with_one_owner_left_stays(cluster: Any) -> None:
-    here, gone = (cluster.create(config(name)) for name in ("here", "gone"))
-    cluster.delete("ConfigMap", "default", "gone")
-    cluster.create(config("late", here, gone))
-    assert cluster.collect_garbage() == 0
-    (left,) = cluster.get("ConfigMap", "default", "late")["metadata"]["ownerReferences"]
-    assert left["uid"] == here["metadata"]["uid"]
-    version = cluster.version
-    cluster.create(config("well", here))
-    assert cluster.collect_garbage() == 0
-    assert cluster.version == version + 1
-
-
-def test_an_owner_of_a_kind_with_a_group_is_looked_for(cluster: Any) -> None:
-    manifest = config("a")
-    absent = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u"}
-    manifest["metadata"]["ownerReferences"] = [absent]
-    cluster.create(manifest)
-    assert cluster.collect_garbage() == 1
-    assert names(cluster) == []
-
-
-def test_an_empty_namespace_goes_at_once_and_one_with_a_finalizer_waits(cluster: Any) -> None:
-    for name, finalizers in (("empty", []), ("kept", ["x/y"])):
-        metadata = {"name": name, "finalizers": finalizers}
-        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-        cluster.delete("Namespace", "", name)
-    assert "empty" not in names(cluster, "Namespace")
-    assert cluster.get("Namespace", "", "kept")["status"]["phase"] == "Terminating"
-    cluster.patch("Namespace", "", "kept", {"metadata": {"finalizers": None}})
-    assert "kept" not in names(cluster, "Namespace")
-
-
-def test_every_kind_in_a_namespace_goes_and_others_stay(cluster: Any) -> None:
-    for space in ("ns", "other"):
-        manifest = config("a")
-        manifest["metadata"]["namespace"] = space
-        cluster.create(manifest)
-        cluster.create(pod("p", namespace=space))
-    cluster.delete("Namespace", "", "ns")
-    for kind in ("Pod", "ConfigMap"):
-        assert [one["metadata"]["namespace"] for one in cluster.list(kind)[0]] == ["other"]
-    assert "ns" not in names(cluster, "Namespace")

@@ -49,23 +49,6 @@ def phase(cluster: Any, name: str = "p") -> Any:
     return found and found["status"]["phase"]
 
 
-def test_a_bound_pod_runs_and_is_ready(cluster: Any) -> None:
-    kubelet = Kubelet(cluster)
-    bind(cluster)
-    kubelet.sync()
-    status = cluster.get("Pod", "default", "p")["status"]
-    assert status["phase"] == "Running"
-    assert status["containerStatuses"][0]["ready"]
-    conditions = {c["type"]: c["status"] for c in status["conditions"]}
-    assert conditions == {"PodScheduled": "True", "Ready": "True", "ContainersReady": "True"}
-
-
-def test_a_pod_without_a_node_waits(cluster: Any) -> None:
-    cluster.create(pod("p"))
-    Kubelet(cluster).sync()
-    assert phase(cluster) == "Pending"
-
-
 @pytest.mark.parametrize(("lasts", "want"), [(3.0, "Succeeded"), (None, "Running")])
 def test_other_pods_run_for_as_long_as_the_caller_says_or_for_ever(
     cluster: Any, lasts: Any, want: str
@@ -100,17 +83,6 @@ def test_a_pod_may_fail_a_few_times_and_then_succeed(cluster: Any) -> None:
     kubelet.sync()
     cluster.clock.advance(100)
     assert (phase(cluster), first_container(cluster)["restartCount"]) == ("Succeeded", 2)
-
-
-def test_a_pod_that_waits_to_start_again_may_be_deleted(cluster: Any) -> None:
-    kubelet = Kubelet(cluster)
-    bind(cluster, policy="OnFailure", fail_after_seconds="1")
-    kubelet.sync()
-    cluster.clock.advance(2)
-    cluster.delete("Pod", "default", "p", grace_s=1)
-    kubelet.sync()
-    cluster.clock.advance(60)
-    assert phase(cluster) is None
 
 
 def test_pods_fail_finish_and_restart_on_request(cluster: Any) -> None:
@@ -171,25 +143,6 @@ def test_the_end_of_a_pod_does_not_touch_its_successor(cluster: Any) -> None:
     kubelet.sync()
     cluster.clock.advance(50)
     assert phase(cluster) == "Running"
-
-
-def test_a_kubelet_that_starts_late_lets_running_pods_end(cluster: Any) -> None:
-    cluster.restore([pod("p", node="n", annotations={"pumice.dev/run-seconds": "7"})])
-    Kubelet(cluster).sync()
-    cluster.clock.advance(7)
-    assert phase(cluster) == "Succeeded"
-
-
-def test_a_kubelet_that_missed_too_much_looks_at_everything(cluster: Any) -> None:
-    kubelet = Kubelet(cluster)
-    bind(cluster, "old", run_seconds="5")
-    kubelet.sync()
-    cluster.delete("Pod", "default", "old", grace_s=0)
-    bind(cluster, "new")
-    cluster.compact()
-    kubelet.sync()
-    assert phase(cluster, "new") == "Running"
-    assert cluster.clock.next_at() is None
 
 
 def test_a_pod_bound_to_a_node_that_is_not_there_is_taken_away(cluster: Any) -> None:
@@ -296,14 +249,6 @@ def test_what_comes_first_counts(
     assert (status(cluster)["phase"], ended["finishedAt"]) == (phase, at(time))
 
 
-@pytest.mark.parametrize(("times", "restarts"), [("0", 0), ("1", 1), ("2", 2), ("odd", 3)])
-def test_a_pod_fails_as_often_as_it_says(cluster: Any, times: str, restarts: int) -> None:
-    bind(cluster, policy="OnFailure", fail_after_seconds="1", fail_times=times)
-    Kubelet(cluster).sync()
-    cluster.clock.advance(75)  # 1 + 10 + 1 + 20 + 1 + 40 and some more
-    assert status(cluster)["containerStatuses"][0]["restartCount"] == restarts
-
-
 @pytest.mark.parametrize("policy", ["OnFailure", "Always"])
 def test_a_wait_before_the_next_start_is_written_with_its_times(cluster: Any, policy: str) -> None:
     bind(cluster, policy=policy, fail_after_seconds="2", exit_code="3")
@@ -375,29 +320,6 @@ def test_the_time_that_a_pod_has_run_counts(cluster: Any, found: Any, ends_at: f
 
 
 @pytest.mark.parametrize(
-    ("restarts", "ended", "starts_at"), [(0, 95, 105), (1, 95, 115), (0, 50, 100), (5, 95, 395)]
-)
-def test_the_time_that_a_pod_has_waited_counts(
-    cluster: Any, restarts: int, ended: float, starts_at: float
-) -> None:
-    last = {"terminated": {"finishedAt": at(ended)}}
-    found = container(restartCount=restarts, state={"waiting": {}}, lastState=last)
-    restored(cluster, {}, containerStatuses=[found])
-    if starts_at > 100:
-        cluster.clock.advance_to(starts_at - 0.1)
-        assert "waiting" in status(cluster)["containerStatuses"][0]["state"]
-        cluster.clock.advance_to(starts_at)
-    assert status(cluster)["containerStatuses"][0]["restartCount"] == restarts + 1
-
-
-def test_a_pod_that_waits_for_the_first_time_is_running(cluster: Any) -> None:
-    waiting = container(state={"waiting": {}}, lastState={"terminated": None})
-    restored(cluster, {"run-seconds": "5"}, containerStatuses=[waiting], startTime=at(99))
-    cluster.clock.advance_to(104.0)
-    assert status(cluster)["phase"] == "Succeeded"
-
-
-@pytest.mark.parametrize(
     ("grace", "marked", "goes_at"),
     [(30, 120, 120), (30, 110, 110), (5, 120, 105), (30, 90, 100), (None, 115, 115)],
 )
@@ -430,18 +352,6 @@ def test_a_pod_that_is_over_is_left_alone_unless_it_is_to_go(cluster: Any, phase
     assert cluster.clock.next_at() is None
 
 
-def test_nothing_is_due_for_a_pod_that_ended_or_went(cluster: Any) -> None:
-    kubelet = Kubelet(cluster)
-    for name in ("a", "b"):
-        bind(cluster, name, run_seconds="50")
-    kubelet.sync()
-    kubelet.finish("default", "a")
-    cluster.delete("Pod", "default", "b", grace_s=0)
-    kubelet.sync()
-    assert cluster.clock.next_at() is None
-    assert kubelet._runs == {}
-
-
 def test_a_pod_of_odd_content_affects_only_itself(cluster: Any) -> None:
     bind(cluster, "odd")
     cluster.patch("Pod", "default", "odd", {"metadata": {"annotations": {"pumice.dev/x": "y"}}})
@@ -455,56 +365,6 @@ def test_a_pod_of_odd_content_affects_only_itself(cluster: Any) -> None:
     assert status(cluster, "strange")["phase"] == "Pending"
 
 
-def test_what_was_seen_is_counted(cluster: Any) -> None:
-    kubelet = Kubelet(cluster, start_delay_s=9)
-    assert kubelet.sync() == 0
-    bind(cluster, "a")
-    assert kubelet.sync() == 2  # made and bound
-    assert kubelet.sync() == 0
-    cluster.delete("Node", "", "n")
-    assert kubelet.sync() == 3  # the node, and its pod that fails and goes
-
-
-def test_only_pods_of_the_removed_node_are_lost(cluster: Any) -> None:
-    add_node(cluster, "m", {"cpu": "4"})
-    kubelet = Kubelet(cluster)
-    bind(cluster, "here")
-    cluster.create(pod("there"))
-    cluster.bind("default", "there", "m", {})
-    cluster.create(pod("nowhere"))
-    kubelet.sync()
-    cluster.delete("Node", "", "m")
-    cluster.compact()
-    kubelet.sync()
-    assert status(cluster, "there") is None
-    assert status(cluster, "here")["phase"] == "Running"
-    assert status(cluster, "nowhere")["phase"] == "Pending"
-
-
-def test_a_later_deletion_does_not_prolong_the_grace(cluster: Any) -> None:
-    kubelet = Kubelet(cluster)
-    bind(cluster)
-    kubelet.sync()
-    cluster.delete("Pod", "default", "p", grace_s=4)
-    kubelet.sync()
-    cluster.clock.advance(3)
-    cluster.merge_status("Pod", "default", "p", {"message": "changed"})
-    kubelet.sync()
-    cluster.clock.advance(1)
-    assert status(cluster) is None
-
-
-def test_a_pod_that_another_client_removed_meanwhile_is_no_error(cluster: Any) -> None:
-    kubelet = Kubelet(cluster)
-    bind(cluster)
-    kubelet.sync()
-    cluster.delete("Pod", "default", "p", grace_s=4)
-    kubelet.sync()
-    cluster.delete("Pod", "default", "p", grace_s=0)
-    cluster.clock.advance(10)
-    assert status(cluster) is None
-
-
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_what_is_over_cannot_fail(cluster: Any, phase: str) -> None:
     bind(cluster)
@@ -516,31 +376,6 @@ def test_what_is_over_cannot_fail(cluster: Any, phase: str) -> None:
     with pytest.raises(RejectedError) as caught:
         Kubelet(cluster).fail("default", "q")
     assert caught.value.problem == "expected a pod that may run, got one that is Pending on no node"
-
-
-def test_a_restart_in_place_counts_on_every_container(cluster: Any) -> None:
-    kubelet = Kubelet(cluster)
-    bind(cluster, containers=2)
-    kubelet.restart("default", "p")
-    assert status(cluster).get("containerStatuses", []) == []
-    kubelet.sync()
-    for count in (1, 2):
-        kubelet.restart("default", "p")
-        found = [one["restartCount"] for one in status(cluster)["containerStatuses"]]
-        assert found == [count, count]
-
-
-def test_a_pod_that_ended_or_went_meanwhile_is_not_ended_again(cluster: Any) -> None:
-    kubelet = Kubelet(cluster)
-    for name in ("a", "b"):
-        bind(cluster, name, run_seconds="5")
-    kubelet.sync()
-    kubelet.fail("default", "a", 3)
-    cluster.delete("Pod", "default", "b", grace_s=0)
-    version = cluster.version
-    cluster.clock.advance(60)
-    assert cluster.version == version
-    assert status(cluster, "a")["phase"] == "Failed"
 
 
 def test_a_running_pod_has_addresses_of_its_own_and_of_its_node(cluster: Any) -> None:
@@ -560,3 +395,14 @@ def test_a_pod_on_the_network_of_its_node_has_the_address_of_the_node(cluster: A
     cluster.bind("default", "p", "n", {})
     Kubelet(cluster).sync()
     assert status(cluster)["podIP"] == status(cluster)["hostIP"]
+
+
+def test_a_pod_that_another_client_removed_meanwhile_is_no_error(cluster: Any) -> None:
+    kubelet = Kubelet(cluster)
+    bind(cluster)
+    kubelet.sync()
+    cluster.delete("Pod", "default", "p", grace_s=4)
+    kubelet.sync()
+    cluster.delete("Pod", "default", "p", grace_s=0)
+    cluster.clock.advance(10)
+    assert status(cluster) is None

@@ -106,23 +106,3 @@ def test_claims_are_freed_when_their_pods_have_ended(cluster: Any, with_template
     assert "allocation" not in now()["status"]
     assert not now()["status"].get("reservedFor")
     assert now()["metadata"]["finalizers"] == ["other/guard"]
-
-
-def test_nothing_is_looked_at_while_nothing_has_changed(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster.create(resource_claim_template("t"))
-    cluster.create(claiming("p", "t"))
-    upkeep, listed, found = ResourceClaimUpkeep(cluster), [], cluster.list
-    upkeep.sync()
-
-    def listing(kind: str) -> Any:
-        listed.append(kind)
-        return found(kind)
-
-    monkeypatch.setattr(cluster, "list", listing)
-    upkeep.sync()
-    assert listed == []
-    cluster.create(pod("q"))
-    upkeep.sync()
-    assert listed

@@ -1,4 +1,4 @@
-"""Objects of another cluster, and copies of a cluster into which they were loaded."""
+"""Objects of another cluster."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import GoneError, NamespaceTerminatingError
+from pumice.errors import NamespaceTerminatingError
 from pumice.testing import node, pod, pod_group, queue
 
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "owner", "controller": True}
@@ -45,20 +45,15 @@ def state(one: EmbeddedCluster) -> Any:
     return stored, news, one.version, dict(one.tables.latest)
 
 
-@given(manifests=MADE, cut=st.integers(0, 12))
-def test_objects_loaded_one_by_one_or_together_or_into_a_copy_are_the_same(
-    manifests: Any, cut: int
-) -> None:
-    together, one_by_one, first = cluster(), cluster(), cluster()
+@given(manifests=MADE)
+def test_objects_loaded_one_by_one_or_together_are_the_same(manifests: Any) -> None:
+    together, one_by_one = cluster(), cluster()
     together.restore(manifests)
     for manifest in manifests:
         one_by_one.restore([manifest])
-    first.restore(manifests[:cut])
-    copy = first.copy(VirtualClock(1000.0))
-    copy.restore(manifests[cut:])
-    assert state(together) == state(one_by_one) == state(copy)
-    made = [each.create(bare(pod("new"))) for each in (together, one_by_one, copy)]
-    assert made[0] == made[1] == made[2]
+    assert state(together) == state(one_by_one)
+    made = [each.create(bare(pod("new"))) for each in (together, one_by_one)]
+    assert made[0] == made[1]
 
 
 def test_owners_without_a_uid_do_not_count() -> None:
@@ -68,33 +63,17 @@ def test_owners_without_a_uid_do_not_count() -> None:
     assert one.get("Pod", "default", "p")["metadata"]["ownerReferences"] == [OWNER]
 
 
-@pytest.mark.parametrize("is_copy", [False, True])
-def test_new_objects_do_not_get_the_uid_of_another(is_copy: bool) -> None:
+def test_new_objects_do_not_get_the_uid_of_another() -> None:
     first = cluster()
     next_uid = first.create(bare(pod("a")))["metadata"]["uid"]
     last = f"{int(next_uid[-12:], 16) + 2:012x}"
     other = bare(pod("b"))
     other["metadata"]["uid"] = next_uid[:-12] + last  # as an equal cluster has given it before
     first.restore([other])
-    found = first.copy(VirtualClock(1000.0)) if is_copy else first
-    assert found.create(bare(pod("c")))["metadata"]["uid"] != other["metadata"]["uid"]
+    assert first.create(bare(pod("c")))["metadata"]["uid"] != other["metadata"]["uid"]
     for name in "abc":
-        found.delete("Pod", "default", name, grace_s=0)
-    assert not found.list("Pod")[0]
-
-
-def test_a_copy_and_its_origin_change_alone() -> None:
-    first = cluster()
-    first.restore([node("n"), pod("p"), pod("kept")])
-    before = state(first)
-    copy = first.copy(VirtualClock(1000.0))
-    copy.bind("default", "p", "n", {})
-    copy.delete("Pod", "default", "kept")
-    copy.create({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}})
-    copy.compact()
-    assert state(first) == before
-    with pytest.raises(GoneError):
-        copy.watch("Pod", since="1")
+        first.delete("Pod", "default", name, grace_s=0)
+    assert not first.list("Pod")[0]
 
 
 def test_nothing_is_loaded_into_a_namespace_that_is_being_deleted() -> None:

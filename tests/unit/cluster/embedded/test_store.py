@@ -10,7 +10,6 @@ from pumice.errors import ForbiddenError, NotFoundError, RejectedError
 from pumice.testing import pod, pod_group, priority_class, queue
 from tests.present import present
 
-GROUP = "PodGroup.scheduling.volcano.sh"
 QUEUE = "Queue.scheduling.volcano.sh"
 
 
@@ -178,22 +177,6 @@ def test_restored_objects_keep_status_and_identity() -> None:
     assert cluster.get(QUEUE, "", "q")["spec"]["weight"] == 5
 
 
-def test_a_watch_from_nowhere_tells_what_is_there() -> None:
-    cluster = EmbeddedCluster()
-    made = cluster.create(config(k="1"))
-    cluster.update({**made, "data": {"k": "2"}})
-    reported = [(e.type, e.object["data"]) for e in cluster.watch("ConfigMap")]
-    assert reported == [("ADDED", {"k": "2"})]
-
-
-def test_merged_status_replaces_and_removes_fields() -> None:
-    cluster = EmbeddedCluster()
-    cluster.create(pod("p"))
-    cluster.merge_status("Pod", "default", "p", {"phase": "Running", "reason": "r"})
-    cluster.merge_status("Pod", "default", "p", {"reason": None})
-    assert cluster.get("Pod", "default", "p")["status"] == {"phase": "Running"}
-
-
 @pytest.mark.parametrize("metadata", [None, "odd", ["a"], 7])
 def test_objects_without_metadata_are_not_restored(metadata: Any) -> None:
     cluster = EmbeddedCluster()
@@ -225,3 +208,8 @@ def test_a_restored_object_takes_the_place_of_another() -> None:
     cluster.restore([{**given, "metadata": {"name": "p", "uid": "two"}}])
     found = [(e.type, e.object["metadata"]["uid"]) for e in cluster.watch("Pod", since=since)]
     assert found == [("DELETED", "one"), ("ADDED", "two")]
+
+
+def test_a_kind_that_is_not_served_is_named() -> None:
+    with pytest.raises(NotFoundError, match="serves no such kind"):
+        EmbeddedCluster().list("Strange")

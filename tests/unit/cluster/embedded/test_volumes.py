@@ -158,15 +158,6 @@ def test_odd_objects_hurt_only_themselves(cluster: Any) -> None:
     assert volume_of(cluster) == "good"
 
 
-def test_when_nothing_changed_nothing_is_done(cluster: Any) -> None:
-    claim(cluster, storageClassName="now")
-    controller = VolumeController(cluster)
-    controller.sync()
-    before = cluster.version
-    controller.sync()
-    assert cluster.version == before
-
-
 def marks(cluster: Any, kind: str, name: str) -> set[str]:
     found = cluster.get(kind, "default" if kind == CLAIM else "", name)
     return {each.partition("/")[2] for each in found["metadata"].get("annotations") or {}}
@@ -187,14 +178,6 @@ def test_who_bound_the_two_is_marked_where_it_was_not_asked_for(cluster: Any) ->
     assert reference == {
         "apiVersion": "v1", "kind": CLAIM, "namespace": "default", "name": "any", "uid": uid,
     }  # fmt: skip
-
-
-def test_a_volume_that_was_kept_bears_no_mark_of_ours(cluster: Any) -> None:
-    volume(cluster, "v", claimRef={"namespace": "default", "name": "c"})
-    claim(cluster)
-    VolumeController(cluster).sync()
-    assert volume_of(cluster) == "v"
-    assert marks(cluster, VOLUME, "v") == set()
 
 
 @pytest.mark.parametrize(
@@ -225,14 +208,6 @@ def test_which_volume_suits_a_claim(
     VolumeController(cluster).sync()
     found = cluster.get(CLAIM, "default", "c")
     assert (found["status"]["phase"] == "Bound") == suits
-
-
-def test_of_equal_volumes_the_first_by_name_is_taken(cluster: Any) -> None:
-    for name in ("b", "a", "c"):
-        volume(cluster, name)
-    claim(cluster)
-    VolumeController(cluster).sync()
-    assert volume_of(cluster) == "a"
 
 
 def test_a_class_that_waits_takes_a_volume_that_the_claim_names(cluster: Any) -> None:
@@ -270,15 +245,3 @@ def test_a_provisioned_volume_is_as_the_claim_wants_it(cluster: Any) -> None:
     }
     bare = cluster.get(VOLUME, "", volume_of(cluster, "bare"))["spec"]
     assert (bare["capacity"], bare["accessModes"], bare["volumeMode"]) == ({}, [], "Filesystem")
-
-
-def test_a_volume_kept_for_a_claim_of_another_uid_is_left_over(cluster: Any) -> None:
-    volume(cluster, "v")
-    claim(cluster)
-    controller = VolumeController(cluster)
-    controller.sync()
-    cluster.delete(CLAIM, "default", "c")
-    claim(cluster)
-    controller.sync()
-    assert phase(cluster, "v") == "Released"
-    assert not volume_of(cluster)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pumice import __version__
 from pumice.cluster.http import client as client_module
 from pumice.cluster.http.client import HttpClient, Request, _Address, _dial_problem
 from pumice.errors import RejectedError, UnavailableError
@@ -70,22 +69,6 @@ async def read_all(
         while piece := await answer.read():
             pieces.append(piece)
         return b"".join(pieces)
-
-
-async def test_a_stream_that_ends_leaves_its_connection_for_the_next() -> None:
-    said = saying(CHUNKED, chunk(b"one"), chunk(b"two"), b"0\r\n\r\n")
-    async with talking(said) as (client, connections):
-        assert await read_all(client) == b"onetwo"
-        assert await read_all(client) == b"onetwo"
-        assert len(connections) == 1
-
-
-async def test_a_stream_that_is_left_before_its_end_ends_its_connection() -> None:
-    async with talking(saying(CHUNKED, chunk(b"one"))) as (client, connections):
-        for _ in range(2):
-            async with client.stream(GET, longest_s=5.0, silence_s=5.0) as answer:
-                assert await answer.read() == b"one"
-        assert len(connections) == 2
 
 
 @pytest.mark.parametrize(("silence_s", "longest_s"), [(0.05, 5.0), (5.0, 0.05)])
@@ -183,21 +166,6 @@ async def test_a_connection_that_cannot_be_made_is_reported_in_the_words_of_go(
 
 
 @pytest.mark.parametrize(
-    ("url", "found"),
-    [
-        ("http://h", ("h", 80, "h", "")),
-        ("https://h", ("h", 443, "h", "")),
-        ("http://h:8080/a/b/", ("h", 8080, "h:8080", "/a/b")),
-        ("https://[fd00::1]:6443", ("fd00::1", 6443, "[fd00::1]:6443", "")),
-        ("http://me:secret@h", ("h", 80, "h", "")),
-    ],
-)
-def test_the_parts_of_an_address(url: str, found: Any) -> None:
-    address = HttpClient(url)._address
-    assert (address.host, address.port, address.netloc, address.path) == found
-
-
-@pytest.mark.parametrize(
     "url",
     ["", "h", "ftp://h", "http://", "http://h:port", "http://h:99999", "http://a b", "http://ä"],
 )
@@ -206,21 +174,6 @@ def test_an_address_that_cannot_be_asked(url: str) -> None:
     with pytest.raises(UnavailableError, match="expected an address that begins with") as caught:
         client._text(Request("GET", "/x", {}))
     assert not caught.value.sent
-
-
-def test_a_request_as_it_goes_out() -> None:
-    client = HttpClient("http://h:1/base/")
-    agent = (
-        f"Accept: application/json\r\nAccept-Encoding: identity\r\nUser-Agent: pumice/{__version__}"
-    )
-    assert client._text(Request("GET", "/x?y=1", {"A": "b"})) == (
-        f"GET /base/x?y=1 HTTP/1.1\r\nHost: h:1\r\n{agent}\r\nA: b\r\n\r\n".encode()
-    )
-    assert client._text(Request("POST", "/x", {"A": "b"}, b"{}")).endswith(
-        b"\r\nA: b\r\nContent-Length: 2\r\n\r\n{}"
-    )
-    assert b"Content-Length: 0\r\n" in client._text(Request("POST", "/x", {"A": "b"}, b""))
-    assert b"A: c\r\n" in client._text(Request("GET", "/x", {"A": "c"}))
 
 
 @pytest.mark.parametrize(
@@ -263,13 +216,3 @@ ADDRESS = _Address("h", 80, "h", "")
 )
 def test_why_there_is_no_connection(error: Exception, problem: str) -> None:
     assert _dial_problem(error, ADDRESS) == problem
-
-
-def test_plain_http_has_no_settings_and_others_are_verified() -> None:
-    assert HttpClient("http://h")._rules() is None
-    assert HttpClient("http://h", tls=ssl.create_default_context())._rules() is None
-    made = HttpClient("https://h")._rules()
-    assert made is not None
-    assert made.verify_mode == ssl.CERT_REQUIRED
-    given = ssl.create_default_context()
-    assert HttpClient("https://h", tls=given)._rules() is given

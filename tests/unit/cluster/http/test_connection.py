@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from pumice.cluster.http.connection import ConnectionPool, HttpConnection
+from pumice.cluster.http.connection import HttpConnection
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.credentials import StaticCredentials
 from pumice.cluster.kube.retry import Transport
@@ -141,15 +141,6 @@ def test_what_nobody_asked_for_ends_the_connection() -> None:
     transport.abort.assert_called_once_with()
 
 
-async def test_a_connection_that_is_closed_sends_nothing() -> None:
-    wire = HttpConnection()
-    wire.connection_made(Mock())
-    wire.connection_lost(None)
-    with pytest.raises(UnavailableError) as caught:
-        await wire.exchange(b"", until=asyncio.get_running_loop().time() + 1.0, cap=1000)
-    assert not caught.value.sent
-
-
 @pytest.mark.parametrize(
     "answer", [OK + b"Content-Length: 2000\r\n\r\n" + b"x" * 2000, OK + b"X: y" * 20_000]
 )
@@ -169,41 +160,6 @@ async def test_an_answer_that_does_not_come_in_time_ends_the_connection() -> Non
         assert len(connections) == 2
 
 
-async def test_the_time_of_a_request_is_not_that_of_an_earlier_one() -> None:
-    slow: list[bytes] = [WHOLE[:20], WHOLE[20:]]
-    loop = asyncio.get_running_loop()
-    real, skipped_s = loop.time, [0.0]
-    loop.time = lambda: real() + skipped_s[0]  # type: ignore[method-assign]
-
-    async def skip(seconds: float) -> None:
-        skipped_s[0] += seconds
-        for _ in range(10):  # whatever is due now is done
-            await asyncio.sleep(0)
-
-    async with wired(WHOLE, slow, [b"HTTP"], timeout_s=4.0) as (transport, connections, seen):
-        assert (await post(transport)).content == b"hi"
-        await skip(3.0)  # most of the time that the first one had
-        assert (await post(transport)).content == b"hi"
-        await skip(6.0)  # nobody waits when it is over
-        assert len(connections) == 1
-        seen.arrived.clear()
-        third = asyncio.create_task(post(transport))
-        await seen.arrived.wait()
-        await skip(1.0)
-        assert not third.done()
-        await skip(4.0)
-        with pytest.raises(UnavailableError, match="no answer in time"):
-            await asyncio.wait_for(third, 10.0)
-
-
-async def test_a_shorter_time_counts_on_a_connection_with_a_longer_one() -> None:
-    async with wired(WHOLE, [b"HTTP"], timeout_s=60.0) as (transport, _, _):
-        await post(transport)
-        transport._timeout_s = 0.05
-        with pytest.raises(UnavailableError, match="no answer in time"):
-            await asyncio.wait_for(post(transport), 10)
-
-
 async def test_a_request_that_is_broken_off_leaves_no_answer_to_the_next() -> None:
     async with wired([b"HTTP"]) as (transport, connections, requests):
         task = asyncio.create_task(post(transport))
@@ -212,20 +168,3 @@ async def test_a_request_that_is_broken_off_leaves_no_answer_to_the_next() -> No
         await asyncio.gather(task, return_exceptions=True)
         assert (await post(transport)).content == b"hi"
         assert len(connections) == 2
-
-
-def test_a_connection_that_waited_long_is_not_used_again() -> None:
-    class Waiting:
-        is_open, idle_since, closed, rules = True, 100.0, False, None
-
-        def close(self) -> None:
-            self.closed = True
-
-    pool = ConnectionPool(30.0)
-    wire: Any = Waiting()
-    pool.give(wire)
-    taken: Any = pool.take(120.0)
-    assert taken is wire
-    pool.give(wire)
-    assert pool.take(131.0) is None
-    assert wire.closed

@@ -68,17 +68,6 @@ def test_a_response_is_complete_with_its_last_byte(
         fed(text + b"x")
 
 
-def test_content_is_taken_in_the_pieces_that_were_announced() -> None:
-    parser = fed(CHUNKED, b"2\r\nhi\r\n3\r\nyo")
-    assert parser.take() == b"hi"
-    parser.feed(b"u\r\n1\r\n!\r\n0\r\n")
-    assert not parser.complete
-    assert parser.ready == 4
-    assert parser.take() == b"you!"
-    parser.feed(b"\r\n")
-    assert parser.complete
-
-
 def test_content_without_a_length_ends_with_the_connection() -> None:
     parser = fed(OK + b"\r\nhi", b" you")
     assert not parser.complete
@@ -101,14 +90,6 @@ def test_what_is_missing_when_the_connection_ends(text: bytes, missing: str) -> 
     assert parser.started == bool(text)
     assert parser.end() == missing
     assert not parser.complete
-
-
-def test_bytes_of_half_a_chunk_are_held_but_not_ready() -> None:
-    parser = fed(CHUNKED + b"3e8\r\n" + b"x" * 600)
-    assert (parser.ready, parser.held) == (0, 605 - LONGEST_SIZE)
-    parser = fed(CHUNKED + b"2\r\nhi\r\n3e8\r\n" + b"x" * 600)
-    assert (parser.ready, parser.held) == (2, 2 + 605 - LONGEST_SIZE)
-    assert fed(CHUNKED + b"3e8\r\n" + b"x" * 100).held == 0
 
 
 @pytest.mark.parametrize("in_one_piece", [True, False])

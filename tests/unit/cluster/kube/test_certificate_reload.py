@@ -132,26 +132,6 @@ async def test_a_client_certificate_that_was_replaced_is_shown_on_new_connection
         assert len(who.connections) == 2
 
 
-async def test_a_volume_that_swaps_its_folder_counts_as_a_change(
-    tmp_path: Path, authority: Authority
-) -> None:
-    for folder, name in (("v1", "jane"), ("v2", "joan")):
-        (tmp_path / folder).mkdir()
-        place(tmp_path / folder, authority.client(folder, name))
-    (tmp_path / "data").symlink_to("v1")
-    for name in FILES.values():
-        (tmp_path / name).symlink_to(f"data/{name}")
-    shutil.copy(authority.own.certificate, tmp_path / "ca.crt")
-    async with (
-        serving(authority.server("api"), authority.own.certificate) as who,
-        client_of(kubeconfig(tmp_path, who.url, FILES)) as client,
-    ):
-        assert await name_seen(client) == "jane"
-        (tmp_path / "swap").symlink_to("v2")
-        (tmp_path / "swap").replace(tmp_path / "data")
-        assert await name_seen(client) == "joan"
-
-
 async def test_a_certificate_whose_key_has_not_come_yet_leaves_the_one_before(
     tmp_path: Path, authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -49,24 +49,6 @@ async def test_objects_are_read_and_written_at_their_addresses() -> None:
         assert fake.asked[5].body["gracePeriodSeconds"] == 0
 
 
-@pytest.mark.parametrize(
-    ("patch_type", "content_type", "query"),
-    [
-        ("merge", "merge-patch+json", {}),
-        ("strategic", "strategic-merge-patch+json", {}),
-        ("json", "json-patch+json", {}),
-        ("apply", "apply-patch+yaml", {"fieldManager": "pumice", "force": "true"}),
-    ],
-)
-async def test_a_patch_says_of_which_type_it_is(
-    patch_type: Any, content_type: str, query: Any
-) -> None:
-    async with client_of({f"PATCH {LAB}/p": pod()}) as (client, fake, _):
-        await client.patch("Pod", "lab", "p", {}, patch_type=patch_type)
-    assert fake.asked[0].headers["Content-Type"] == f"application/{content_type}"
-    assert fake.asked[0].query == query
-
-
 async def test_a_list_comes_in_pages_and_its_items_get_their_kind() -> None:
     pages = [page(pod("a"), version=7, more="next"), page(pod("b"), version=7)]
     async with client_of({f"GET {LAB}": pages}) as (client, fake, _):
@@ -155,17 +137,6 @@ async def test_a_deletion_in_doubt_that_finds_nothing_is_done() -> None:
         fake.answers[path] = [Refuse(404, "NotFound")]
         with pytest.raises(NotFoundError):
             await client.delete("Pod", "lab", "p")
-
-
-async def test_a_bind_says_which_pod_is_meant() -> None:
-    async with client_of({BIND: {}}) as (client, fake, _):
-        await client.bind("lab", "p", "n1", {"a": "b"}, uid="u1")
-    assert fake.asked[0].body == {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": "p", "namespace": "lab", "annotations": {"a": "b"}, "uid": "u1"},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
-    }
 
 
 @pytest.mark.parametrize("failure", [Lost(), Refuse(500), Refuse(409, "Conflict")])

@@ -1,11 +1,9 @@
 """KubeCluster: memory for reading, lanes for writing, one thread for all traffic."""
 
 import asyncio
-import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,14 +12,7 @@ from pumice.cluster.base import Lane, Write
 from pumice.cluster.http.loop_thread import LoopThread
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import Connection
-from pumice.errors import (
-    ConflictError,
-    FencedError,
-    GoneError,
-    InvariantError,
-    NotFoundError,
-    UnavailableError,
-)
+from pumice.errors import FencedError, GoneError, NotFoundError, UnavailableError
 from tests.unit.cluster.kube.fakes import (
     LAB,
     PODS,
@@ -107,41 +98,6 @@ def test_what_is_followed_is_read_without_a_request() -> None:
         assert others == []
 
 
-def test_what_is_not_followed_is_asked_for() -> None:
-    steps = stream(line("ADDED", pod("b", 12)))
-    answers = {LIST: page(pod("a", 3)), WATCH: steps, f"GET {LAB}/a": pod("a", 3)}
-    with cluster_of(answers) as (cluster, _):
-        assert cluster.wait_synced(0) == []
-        assert cluster.peek("Pod", "lab", "a") is None
-        assert cluster.get("Pod", "lab", "a") == pod("a", 3)
-        assert cluster.list("Pod") == ([pod("a", 3)], "10")
-        assert [event.object for event in cluster.watch("Pod", since="10")] == [pod("b", 12)]
-
-
-def test_a_look_past_the_memory_is_one_attempt() -> None:
-    answers = {LIST: page(pod("a", 3)), WATCH: NO_WATCH}
-    answers[f"GET {LAB}/a"] = [pod("a", 4), Refuse(503), pod("a", 5)]
-    with cluster_of(answers, kinds=["Pod"]) as (cluster, fake):
-        assert cluster.wait_synced(10) == []
-        assert cluster.read("Pod", "lab", "a") == pod("a", 4)
-        with pytest.raises(UnavailableError):
-            cluster.read("Pod", "lab", "a", timeout_s=5.0)
-        assert fake.calls().count(f"GET {LAB}/a") == 2
-
-
-def test_news_wake_those_who_wait() -> None:
-    gate = Gate(stream(line("ADDED", pod("b", 12)), end="hang"))
-    with cluster_of({LIST: page(), WATCH: [gate, NO_WATCH]}, kinds=["Pod"]) as (cluster, _):
-        cluster.wait_synced(10)
-        other = cluster.new_wake()
-        cluster.wake.clear()
-        other.clear()
-        gate.open.set()
-        assert cluster.wake.wait(10)
-        assert other.wait(10)
-        assert [event.type for event in cluster.watch("Pod", since="10")] == ["ADDED"]
-
-
 def test_kinds_without_a_complete_list_are_named_and_those_without_a_definition_are_empty() -> None:
     gate = Gate(page())
     answers = {LIST: gate, WATCH: NO_WATCH, QUEUES: Refuse(404, bare=True)}
@@ -184,36 +140,6 @@ def test_nothing_is_current_after_a_start_over_before_it_was_listed_again() -> N
         assert cluster.peek("Pod", "lab", "a") is known
 
 
-def test_first_lists_may_wait_for_a_start_over() -> None:
-    answers = {LIST: page(pod("a", 3)), WATCH: NO_WATCH}
-    with cluster_of(answers, kinds=["Pod"], follow_after_s=600.0) as (cluster, fake):
-        assert cluster.wait_current(0.05) == ["Pod"]
-        assert fake.asked == []
-        cluster.start_over()
-        assert cluster.wait_current(10) == []
-        assert sum("watch" not in one.query for one in fake.asked) == 1
-    with cluster_of(answers, kinds=["Pod"], follow_after_s=0.01) as (cluster, _):
-        assert cluster.wait_current(10) == []
-
-
-def test_a_start_over_waits_for_no_back_off() -> None:
-    waits = Gate(None)
-
-    async def sleep(seconds: float) -> None:
-        await waits(seconds)
-
-    answers = {LIST: [Refuse(403), page(pod("a", 3))], WATCH: NO_WATCH}
-    timing = replace(FakeTime().timing, sleep=sleep)
-    with (
-        server(answers) as fake,
-        KubeCluster(Connection(fake.url), kinds=["Pod"], qps=0, timing=timing) as cluster,
-    ):
-        waits.arrived.acquire()
-        cluster.start_over()
-        assert cluster.wait_current(10) == []
-        waits.open.set()
-
-
 def test_a_kind_whose_watch_is_lost_is_not_current_until_it_is_open_again() -> None:
     again = Gate(NO_WATCH)
     lost = Gate(stream(end="reset"))
@@ -249,38 +175,6 @@ def test_a_kind_that_never_comes_is_reported_as_out_of_reach(
         gate.open.set()
 
 
-def test_the_collector_rests_during_the_first_list_and_is_as_before_in_the_end() -> None:
-    before = gc.get_threshold()
-    gate = Gate(page())
-    with cluster_of({LIST: gate, WATCH: NO_WATCH}, kinds=["Pod"]) as (cluster, _):
-        gate.arrived.acquire()
-        assert not gc.isenabled()
-        gate.open.set()
-        cluster.wait_synced(10)
-        assert gc.isenabled()
-        assert gc.get_freeze_count() > 0
-    assert gc.isenabled()
-    assert gc.get_freeze_count() == 0
-    assert gc.get_threshold() == before
-
-
-def test_writes_are_carried_out_and_each_is_reported_what_came_of_it() -> None:
-    answers = {
-        f"POST {LAB}/a/binding": {},
-        f"POST {LAB}/b/binding": Refuse(409, "Conflict"),
-        f"GET {LAB}/b": pod("b", node="n7"),
-    }
-    reported = {}
-    with cluster_of(answers) as (cluster, _):
-        for name in "ab":
-            cluster.submit(
-                bind(name), lane=Lane.BIND, done=lambda e, n=name: reported.update({n: e})
-            )
-        assert cluster.flush(10)
-        assert reported["a"] is None
-        assert isinstance(reported["b"], ConflictError)
-
-
 def test_a_closed_fence_fails_what_waits_at_once_whatever_the_rate() -> None:
     reported: list[Any] = []
     with cluster_of({}, qps=1, burst=1) as (cluster, fake):
@@ -308,34 +202,6 @@ def test_the_end_tells_everybody_whose_write_was_not_done() -> None:
         assert cluster.flush(0)
         with pytest.raises(UnavailableError):
             cluster.get("Pod", "lab", "x")
-
-
-def test_a_listener_that_would_wait_for_its_own_thread_is_reported_so() -> None:
-    found = []
-    with cluster_of({f"POST {LAB}/a/binding": {}}) as (cluster, _):
-
-        def ask(_: Any) -> None:
-            try:
-                cluster.get("Pod", "lab", "a")
-            except InvariantError as error:
-                found.append(error)
-
-        cluster.submit(bind("a"), lane=Lane.BIND, done=ask)
-        assert cluster.flush(10)
-    assert len(found) == 1
-
-
-def test_new_objects_without_a_name_do_not_wait_for_each_other() -> None:
-    gate = Gate(pod())
-    nameless = {**pod(), "metadata": {"generateName": "p-", "namespace": "lab"}}
-    with cluster_of({f"POST {LAB}": gate}) as (cluster, fake):
-        for _ in range(3):
-            cluster.submit(Write("create", {"manifest": nameless}), lane=Lane.STATUS)
-        for _ in range(3):
-            gate.arrived.acquire()
-        gate.open.set()
-        assert cluster.flush(10)
-        assert fake.most_at_once == 3
 
 
 def test_a_kind_is_taken_in_the_newest_version_that_the_server_has() -> None:

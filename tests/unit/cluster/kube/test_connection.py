@@ -146,9 +146,9 @@ def test_a_named_file_that_is_missing_never_leads_to_another_cluster(
     tmp_path: Path, account: Any
 ) -> None:
     env = {"KUBECONFIG": str(tmp_path / "absent"), **POD_ENV}
-    with pytest.raises(InputError, match="KUBECONFIG"):
+    with pytest.raises(InputError, match=r"KUBECONFIG.*expected a kubeconfig, got no such file"):
         load_connection(env=env, service_account=account)
-    with pytest.raises(InputError, match="nowhere"):
+    with pytest.raises(InputError, match=r"nowhere.*expected a kubeconfig, got no such file"):
         load_connection("nowhere", env=env, service_account=account)
 
 
@@ -171,21 +171,6 @@ def test_of_parts_and_keys_of_the_same_name_one_counts(written: Any) -> None:
     text = yaml.safe_dump(content) + "preferences: {}\npreferences: {}\n"
     found = load_connection(written(text), env={})
     assert found.credentials.header() == "Bearer t"
-
-
-@pytest.mark.parametrize(
-    ("server", "address"),
-    [
-        ("https://h:1/", "https://h:1"),
-        ("http://h//", "http://h"),
-        ("h:1", "http://h:1"),
-    ],
-)
-def test_an_address_alone_is_enough(server: str, address: str) -> None:
-    found = load_connection(master=server, env={"HOME": "/absent"})
-    assert found.server == address
-    assert (found.tls is not None) == address.startswith("https")
-    assert found.namespace == "default"
 
 
 @pytest.mark.parametrize(
@@ -391,15 +376,6 @@ def test_a_program_may_give_a_certificate_instead_of_a_token(tmp_path: Path) -> 
     assert CERT.read_bytes().strip() in taken[0]
 
 
-@pytest.mark.parametrize("half", ["clientCertificateData", "clientKeyData"])
-def test_half_a_certificate_beside_a_token_is_left_aside(tmp_path: Path, half: str) -> None:
-    taken: list[Any] = []
-    said = {"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "t", half: "x"}}
-    found = login(tmp_path, text=f"print({json.dumps(json.dumps(said))})", take=taken.append)
-    assert found.header() == "Bearer t"
-    assert taken == []
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -479,26 +455,3 @@ def test_a_program_with_a_path_is_found_from_the_kubeconfig(command: str, found:
     assert made == ExecPlugin(found, ("a", "1"), {"N": "2"}, V1, "get it", None)
     asked = {**content, "provideClusterInfo": True}
     assert ExecPlugin.from_kubeconfig(asked, Path("/folder"), "f", {"a": 1}).cluster == {"a": 1}
-
-
-@pytest.mark.parametrize(("now", "is_fresh"), [(989.9, True), (990.0, False), (2000.0, False)])
-def test_a_credential_is_renewed_some_time_before_it_expires(
-    tmp_path: Path, now: float, is_fresh: bool
-) -> None:
-    status = {"token": "t", "expirationTimestamp": "1970-01-01T00:16:40Z"}
-    text = json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status})
-    described = ExecPlugin.from_kubeconfig(program(tmp_path, f"print('{text}')"), tmp_path, "f", {})
-    login = ExecCredentials(described, lambda _: None, wall=lambda: now)
-    assert not login.fresh()
-    assert login.header() == "Bearer t"
-    assert login.fresh() == is_fresh
-    login.refused()
-    assert not login.fresh()
-
-
-@pytest.mark.parametrize("by", ["name", "environment"])
-def test_a_missing_file_is_called_missing(tmp_path: Path, by: str) -> None:
-    absent = str(tmp_path / "absent")
-    given = absent if by == "name" else None
-    with pytest.raises(InputError, match="expected a kubeconfig, got no such file"):
-        load_connection(given, env={"KUBECONFIG": absent} if by != "name" else {})

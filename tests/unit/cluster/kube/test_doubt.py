@@ -6,7 +6,7 @@ import pytest
 
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.retry import Transport
-from pumice.errors import ConflictError, NotFoundError, RejectedError, UnavailableError
+from pumice.errors import ConflictError, NotFoundError, UnavailableError
 from tests.unit.cluster.kube.fakes import LAB, Lost, Refuse, Silence, client_of, pod
 
 BIND = f"POST {LAB}/p/binding"
@@ -113,12 +113,6 @@ async def test_a_deletion_in_doubt_stays_so_when_it_may_not_be_repeated(
         with pytest.raises(UnavailableError) as caught:
             await client.delete("Pod", "lab", "p")
     assert caught.value.sent
-
-
-async def test_a_read_in_doubt_tells_the_last_answer() -> None:
-    async with client_of({GET: [Lost(), Refuse(403, "Forbidden")]}) as (client, _, _):
-        with pytest.raises(RejectedError):
-            await client.get("Pod", "lab", "p")
 
 
 async def test_an_answer_beyond_all_bounds_leaves_a_write_in_doubt() -> None:

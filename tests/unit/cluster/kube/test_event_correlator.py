@@ -32,31 +32,6 @@ def key(about: Any, message: str = "m") -> EventKey:
     return event_key(about, "Normal", "Why", message, "pumice")
 
 
-def test_only_the_latest_events_are_remembered(
-    events: EventCorrelator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(event_correlator, "_REMEMBERED", 3)
-    objects = [pod(f"p{i}", 1, uid=f"u{i}") for i in range(4)]
-    for each in objects[:3]:
-        events.new(each, key(each))
-    assert events.repeat(key(objects[0])) is True  # it is the latest now
-    events.new(objects[3], key(objects[3]))
-    assert [events.repeat(key(each)) for each in objects] == [True, False, True, True]
-
-
-def test_room_is_remembered_for_the_latest_objects(
-    events: EventCorrelator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(event_correlator, "_REMEMBERED", 2)
-    objects = [pod(f"p{i}", 1, uid=f"u{i}") for i in range(3)]
-    for i in range(int(event_correlator._BURST)):
-        for each in objects[:2]:
-            events.new(each, key(each, f"m{i}"))
-    assert events.new(objects[1], key(objects[1], "no room")) is None
-    events.new(objects[2], key(objects[2]))
-    assert events.new(objects[0], key(objects[0], "forgotten, so there is room")) is not None
-
-
 def test_an_event_is_written_with_everything_that_is_known(events: EventCorrelator) -> None:
     about = pod("p" * 240, 7)
     made = events.new(about, key(about, "m" * 2000))
@@ -136,3 +111,15 @@ def test_room_for_events_fills_up_slowly_and_not_beyond_the_burst(
     assert [fits(), fits()] == [True, False]
     clock.now += 10**6
     assert [fits() for _ in range(26)] == [True] * 25 + [False]
+
+
+def test_only_the_latest_events_are_remembered(
+    events: EventCorrelator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_correlator, "_REMEMBERED", 3)
+    objects = [pod(f"p{i}", 1, uid=f"u{i}") for i in range(4)]
+    for each in objects[:3]:
+        events.new(each, key(each))
+    assert events.repeat(key(objects[0])) is True  # it is the latest now
+    events.new(objects[3], key(objects[3]))
+    assert [events.repeat(key(each)) for each in objects] == [True, False, True, True]

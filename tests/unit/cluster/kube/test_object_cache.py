@@ -1,6 +1,5 @@
 """Stores: the current state, and changes since a version."""
 
-import json
 from typing import Any
 
 import pytest
@@ -91,25 +90,6 @@ def test_a_successor_of_the_same_name_comes_after_the_deletion() -> None:
     assert reported(untold, "10") == [("DELETED", "a"), ("ADDED", "a")]
 
 
-def test_a_deletion_is_reported_only_to_those_who_have_not_seen_it() -> None:
-    store = filled(Event("DELETED", pod("a", 11)), Event("MODIFIED", pod("b", 12)))
-    assert reported(store, "10") == [("DELETED", "a"), ("MODIFIED", "b")]
-    assert reported(store, "11") == [("MODIFIED", "b")]
-
-
-def test_a_reader_that_comes_before_the_first_list_gets_everything_later() -> None:
-    store = ObjectCache("Pod")
-    assert store.list() == ([], "0")
-    assert reported(store, "0") == []
-    store.replace([pod("a", 3)], "10")
-    assert reported(store, "0") == [("ADDED", "a")]
-
-
-def test_without_a_version_everything_there_is_reported() -> None:
-    store = filled(Event("DELETED", pod("a", 11)))
-    assert reported(store, "") == reported(store, "0") == [("ADDED", "b")]
-
-
 def test_versions_too_far_back_or_still_to_come_are_gone() -> None:
     store = filled(Event("ADDED", pod("c", 11)))
     for since in ("9", "12"):
@@ -127,20 +107,6 @@ def test_deletions_beyond_what_is_remembered_are_gone() -> None:
     assert reported(store, "11") == [("DELETED", "b")]
 
 
-def test_deletions_beyond_the_bytes_that_are_remembered_are_gone() -> None:
-    steps = [Event("DELETED", pod(name, n)) for n, name in enumerate("ab", 11)]
-    steps[1].object["spec"] = {"text": "x" * 1000}
-    store = ObjectCache("Pod", 100, remembered_bytes=len(json.dumps(steps[1].object)))
-    store.replace([pod("a", 3), pod("b", 5)], "10")
-    store.apply(steps)
-    with pytest.raises(GoneError):
-        store.since("10")
-    assert reported(store, "11") == [("DELETED", "b")]
-    assert store.replace([pod("d", 15)], "20")
-    store.apply([Event("ADDED", pod("c", 21)), Event("DELETED", pod("c", 22))])
-    assert reported(store, "21") == [("DELETED", "c")]
-
-
 def test_a_list_that_differs_sends_readers_back_to_the_list() -> None:
     store = filled()
     assert store.replace([pod("a", 3), pod("c", 15)], "20")
@@ -150,34 +116,6 @@ def test_a_list_that_differs_sends_readers_back_to_the_list() -> None:
     assert [item["metadata"]["name"] for item in items] == ["a", "c"]
     assert version == "20"
     assert reported(store, version) == []
-
-
-def test_a_list_that_says_the_same_changes_nothing_for_readers() -> None:
-    store = filled(Event("DELETED", pod("b", 11)))
-    before = store.get("lab", "a")
-    assert not store.replace([pod("a", 3)], "20")
-    assert reported(store, "10") == [("DELETED", "b")]
-    assert store.get("lab", "a") is before
-
-
-def test_a_store_that_was_never_filled_has_no_versions() -> None:
-    with pytest.raises(GoneError):
-        ObjectCache("Pod").since("5")
-
-
-def test_objects_are_chosen_by_namespace_and_labels_in_the_order_of_names() -> None:
-    store = ObjectCache("Pod")
-    other = pod("b", 4)
-    other["metadata"]["namespace"] = "other"
-    store.replace([pod("z", 1, labels={"x": "1", "y": "2"}), pod("a", 2), other], "10")
-    assert [m["metadata"]["name"] for m in store.list()[0]] == ["a", "z", "b"]
-    assert [m["metadata"]["name"] for m in store.list("other")[0]] == ["b"]
-    assert [m["metadata"]["name"] for m in store.list(labels={"x": "1"})[0]] == ["z"]
-    both = store.list(labels={"x": "1", "y": "2"})[0]
-    assert [m["metadata"]["name"] for m in both] == ["z"]
-    assert store.list(labels={"x": "2"})[0] == []
-    assert reported(store, "", "other") == [("ADDED", "b")]
-    assert len(store) == 3
 
 
 def test_a_step_that_is_known_already_changes_nothing() -> None:
@@ -190,48 +128,3 @@ def test_a_step_that_is_known_already_changes_nothing() -> None:
     assert store.apply([Event("BOOKMARK", pod("x", 20))]) == 0
     assert store.version == 20
     assert store.get("lab", "x") is None
-
-
-def test_a_deletion_of_what_is_unknown_is_not_reported() -> None:
-    store = filled(Event("DELETED", pod("unknown", 11)))
-    assert reported(store, "10") == []
-    assert len(store) == 2
-
-
-def test_an_object_deleted_twice_takes_its_bytes_once() -> None:
-    steps = []
-    for number in range(11, 31, 2):
-        steps += [Event("ADDED", pod("c", number)), Event("DELETED", pod("c", number + 1))]
-    one = len(json.dumps(steps[1].object))
-    store = ObjectCache("Pod", 100, remembered_bytes=one)
-    store.replace([pod("a", 3)], "10")
-    store.apply(steps)
-    assert reported(store, "10") == []
-    assert reported(store, "29") == [("DELETED", "c")]
-    assert store._deleted_bytes == one
-
-
-def test_as_many_deletions_are_remembered_as_allowed() -> None:
-    steps = [Event("DELETED", pod(name, n)) for n, name in enumerate("ab", 11)]
-    store = filled(*steps, remembered=2)
-    assert reported(store, "10") == [("DELETED", "a"), ("DELETED", "b")]
-    size = sum(len(json.dumps(each.object)) for each in steps)
-    for limit, is_gone in ((size, False), (size - 1, True)):
-        store = ObjectCache("Pod", 100, remembered_bytes=limit)
-        store.replace([pod("a", 3), pod("b", 5)], "10")
-        store.apply(steps)
-        if is_gone:
-            with pytest.raises(GoneError, match="got those after 11 up to 12"):
-                store.since("10")
-        else:
-            assert len(store.since("10")) == 2
-
-
-def test_the_first_list_is_news_although_it_is_empty() -> None:
-    store = ObjectCache("Pod")
-    assert [store.synced, store.replace([], "10"), store.synced] == [False, True, True]
-    assert not store.replace([], "11")
-    assert store.replace([pod("a", 12)], "12")
-    assert store.replace([pod("a", 13)], "13")
-    assert store.replace([], "")
-    assert store.version == 0

@@ -4,15 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.kube.paths import (
-    binding,
-    delete_options,
-    identity_of,
-    kind_named,
-    path_of,
-    refusal,
-    selector_of,
-)
+from pumice.cluster.kube.paths import binding, delete_options, kind_named, path_of, refusal
 from pumice.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -60,18 +52,6 @@ def test_a_kind_that_is_unknown_is_refused() -> None:
     assert kind_named("Pod").plural == "pods"
     with pytest.raises(RejectedError, match="expected a known kind"):
         kind_named("Strange")
-
-
-def test_a_new_object_may_have_no_name_and_no_namespace() -> None:
-    kind = {"apiVersion": "v1", "kind": "Pod"}
-    assert identity_of({**kind, "metadata": {}}) == ("Pod", "", "")
-    named = {**kind, "metadata": {"name": "p", "namespace": "ns"}}
-    assert identity_of(named) == ("Pod", "ns", "p")
-
-
-def test_labels_are_written_as_a_selector() -> None:
-    assert selector_of({"a": "b", "c": "d"}) == "a=b,c=d"
-    assert selector_of({}) == ""
 
 
 @pytest.mark.parametrize("uid", ["", "u"])

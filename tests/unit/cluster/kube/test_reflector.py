@@ -3,16 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from pumice.cluster.kube.object_cache import ObjectCache
 from pumice.cluster.kube.reflector import Reflector
 from tests.unit.cluster.kube.fakes import (
-    CLOSING,
     PODS,
     Refuse,
     bookmark,
@@ -93,30 +90,6 @@ async def test_a_reset_in_the_middle_of_a_line_loses_nothing() -> None:
         assert not reflector.trouble
 
 
-async def test_a_stream_that_ends_in_the_middle_of_a_line_is_resumed_before_it() -> None:
-    cut = line("ADDED", pod("b", 12))
-    watches = [stream(line("ADDED", pod("a", 11)), cut[:-20]), stream(cut)]
-    async with following([page()], watches) as (store, fake, _, _):
-        assert asked(fake) == ["list", "10", "11", "12"]
-        assert names(store) == ["a", "b"]
-
-
-async def test_lines_may_come_in_any_pieces() -> None:
-    text = line("ADDED", pod("a", 11)) + line("ADDED", pod("b", 12)) + bookmark(13)
-    pieces = [text[i : i + 7] for i in range(0, len(text), 7)]
-    async with following([page()], [stream(*pieces)]) as (store, fake, _, _):
-        assert names(store) == ["a", "b"]
-        assert asked(fake)[-1] == "13"
-
-
-async def test_steps_reported_twice_count_once() -> None:
-    first = stream(line("ADDED", pod("a", 11)), line("MODIFIED", pod("a", 12, node="n")))
-    second = stream(line("ADDED", pod("a", 11)), line("MODIFIED", pod("a", 12, node="n")))
-    async with following([page()], [first, second]) as (store, _, _, _):
-        assert store.get("lab", "a")["spec"] == {"nodeName": "n"}
-        assert store.version == 12
-
-
 @pytest.mark.parametrize("gone", [Refuse(410, "Expired"), stream(gone_line())])
 async def test_a_version_too_far_back_leads_to_a_new_list(gone: Any) -> None:
     lists = [page(pod("a", 3), pod("b", 4)), page(pod("b", 4), pod("c", 20), version=30)]
@@ -162,13 +135,6 @@ async def test_a_busy_server_is_asked_again_later_from_the_same_place(busy: int)
     async with following([page()], [busy, busy]) as (_, fake, time, _):
         assert asked(fake) == ["list", "10", "10", "10"]
         assert time.slept == [0.8, 1.6]
-
-
-async def test_a_server_that_asks_to_be_left_alone_is() -> None:
-    busy = Refuse(429, headers={"Retry-After": "9"})
-    async with following([page()], [busy]) as (_, _, time, _):
-        assert len(time.slept) == 1
-        assert time.slept[0] >= 9
 
 
 async def test_a_version_the_server_never_accepts_is_given_up_for_a_new_list() -> None:
@@ -290,15 +256,6 @@ class TestWatchesThatBeginWithTheObjects:
         async with self.following([first], lists=[page(pod("z", 4))]) as (store, _, _):
             assert names(store) == ["z"]
 
-    async def test_a_version_that_is_too_old_begins_another_such_watch(self) -> None:
-        streams = [
-            stream(line("ADDED", pod("a", 3)), initial_end(4), gone_line()),
-            stream(line("ADDED", pod("b", 30)), initial_end(31)),
-        ]
-        async with self.following(streams) as (store, fake, _):
-            assert names(store) == ["b"]
-            assert asked(fake) == ["list", "list", "31"]
-
     async def test_a_kind_that_is_not_there_is_empty(self) -> None:
         answers = {STREAM: [Refuse(404, "NotFound")]}
         async with client_of(answers) as (client, _, _):
@@ -310,43 +267,6 @@ class TestWatchesThatBeginWithTheObjects:
             await asyncio.gather(task, return_exceptions=True)
             assert store.synced
             assert reflector.absent
-
-
-class Trickle:
-    """A watch that sends one step after another, a millisecond apart."""
-
-    def __init__(self, steps: int) -> None:
-        self.steps = steps
-
-    async def answer(self, request: Any) -> Any:
-        response = web.StreamResponse()
-        response.enable_chunked_encoding()
-        await response.prepare(request)
-        for number in range(self.steps):
-            await response.write(line("MODIFIED", pod("a", 10 + number)))
-            await asyncio.sleep(0.001)
-        await request.app[CLOSING].wait()
-        return response
-
-
-async def test_steps_that_come_one_by_one_are_applied_in_batches() -> None:
-    told: list[int] = []
-    trickle, store, ended = Trickle(100), ObjectCache("Pod"), asyncio.Event()
-
-    def changed() -> None:
-        told.append(store.version)
-        if store.version == 109:
-            ended.set()
-
-    answers = {LIST: page(pod("a", 5), version=5), WATCH: [trickle]}
-    async with client_of(answers) as (client, _, _):
-        reflector = Reflector(client, store, changed)
-        task = asyncio.create_task(reflector.run())
-        await asyncio.wait_for(ended.wait(), 20)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    assert told == sorted(set(told))
-    assert 2 <= len(told) <= 50
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -377,33 +297,9 @@ async def test_what_becomes_of_a_watch_is_logged(caplog: pytest.LogCaptureFixtur
     assert sum("watch without initial objects" in text for _, text in logged(caplog)) == 1
 
 
-async def test_only_changes_are_announced() -> None:
-    last, changes = Last(), list[int]()
-    store = ObjectCache("Pod")
-    watches = [
-        stream(bookmark(12)),
-        stream(line("ADDED", pod("a", 13)), line("ADDED", pod("b", 14))),
-        last,
-    ]
-    async with client_of({LIST: [page()], WATCH: watches}) as (client, _, _):
-        reflector = Reflector(client, store, lambda: changes.append(store.version))
-        task = asyncio.create_task(reflector.run())
-        await asyncio.wait_for(last.reached.wait(), 10)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    assert changes[0] == 10
-    assert changes[-1] == 14
-    assert 12 not in changes
-
-
-@pytest.mark.parametrize(("jitter", "seconds"), [(0.0, "300"), (0.5, "450"), (1.0, "600")])
-async def test_watches_last_between_five_and_ten_minutes(jitter: float, seconds: str) -> None:
-    last = Last()
-    async with client_of({LIST: [page()], WATCH: [last]}) as (client, fake, _):
-        client.timing = replace(client.timing, jitter=lambda: jitter)
-        reflector = Reflector(client, ObjectCache("Pod"), lambda: None)
-        task = asyncio.create_task(reflector.run())
-        await asyncio.wait_for(last.reached.wait(), 10)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    assert fake.asked[-1].query["timeoutSeconds"] == seconds
+async def test_lines_may_come_in_any_pieces() -> None:
+    text = line("ADDED", pod("a", 11)) + line("ADDED", pod("b", 12)) + bookmark(13)
+    pieces = [text[i : i + 7] for i in range(0, len(text), 7)]
+    async with following([page()], [stream(*pieces)]) as (store, fake, _, _):
+        assert names(store) == ["a", "b"]
+        assert asked(fake)[-1] == "13"

@@ -1,7 +1,6 @@
 """WriteQueue: every queued write gets exactly one result, also at the end."""
 
 import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -191,39 +190,6 @@ async def test_before_the_start_and_after_the_end_nothing_is_sent() -> None:
     assert queue.queue.flush(0)
 
 
-@pytest.mark.parametrize("is_open", [True, False])
-async def test_turns_are_taken_only_while_something_can_be_sent(is_open: bool) -> None:
-    queue = Queue(is_open=is_open)
-    taken = []
-
-    async def reserve() -> None:
-        taken.append(1)
-
-    queue.bucket.reserve = reserve  # type: ignore[method-assign]
-    for name in "ab":
-        queue.submit(name)
-    await queue.rest()
-    assert queue.begun == ["a", "b"]
-    await queue.queue.close()
-    assert len(taken) == (2 if is_open else 0)
-
-
-async def test_who_waits_for_the_last_write_is_woken_by_it() -> None:
-    queue = Queue()
-    queue.submit("a", held=True)
-    await queue.rest()
-    assert not queue.queue.flush(0)
-    woken: list[bool] = []
-    waiting = threading.Thread(target=lambda: woken.append(queue.queue.flush(600)), daemon=True)
-    waiting.start()
-    await asyncio.sleep(0.05)  # it waits by now; if not, it need not be woken
-    queue.gates["a"].set()
-    await queue.rest()
-    waiting.join(20)
-    assert woken == [True]
-    await queue.queue.close()
-
-
 async def test_a_callback_that_fails_is_logged_and_hurts_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -243,49 +209,3 @@ async def test_a_callback_that_fails_is_logged_and_hurts_no_other(
         "bind of ('Pod', 'lab', 'first'): its callback failed",
         "bind of ('Pod', 'lab', 'odd') failed",
     ]
-
-
-class Metered:
-    """A queue with a rate limit of one turn a second; a write called ``quiet`` sends nothing."""
-
-    def __init__(self, workers: int) -> None:
-        self.time = FakeTime()
-        self.bucket = TokenBucket(1.0, 1, self.time.timing)
-        self.sent: list[str] = []
-        self.queue = WriteQueue(
-            self.execute, bucket=self.bucket, workers=workers, is_open=lambda: True
-        )
-        self.queue.open(asyncio.get_running_loop())
-
-    async def execute(self, write: Write) -> None:
-        name = write.arguments["pod"]
-        if name != "quiet":
-            await self.bucket.acquire()
-            self.sent.append(name)
-
-
-async def test_few_writes_ask_for_few_turns() -> None:
-    """Whoever else needs a turn, for example a read, must not wait for turns that nobody uses."""
-
-    metered = Metered(workers=32)
-    for name in "abc":
-        metered.queue.submit(bind(name), Lane.BIND, None)
-    for _ in range(20):
-        await asyncio.sleep(0)
-    assert metered.sent == ["a", "b", "c"]
-    before = metered.time.now
-    await metered.bucket.acquire()
-    await metered.queue.close()
-    assert (metered.time.now - before) <= 1.0
-
-
-async def test_a_write_that_sends_nothing_gives_its_turn_back_and_no_more() -> None:
-    metered = Metered(workers=4)
-    for name in ("quiet", "quiet", "quiet", "a", "b", "c", "d"):
-        metered.queue.submit(bind(name), Lane.BIND, None)
-    began = metered.time.now
-    for _ in range(60):
-        await asyncio.sleep(0)
-    assert metered.sent == ["a", "b", "c", "d"]
-    await metered.queue.close()
-    assert (metered.time.now - began) >= 3.0

@@ -12,7 +12,7 @@ from pumice.cluster.usage.measured import (
     MetricsServerUsage,
     PrometheusUsage,
 )
-from pumice.cluster.usage.source import StaticUsage, UsageCache, is_percent, joined
+from pumice.cluster.usage.source import StaticUsage, UsageCache
 from pumice.errors import HttpError
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -43,30 +43,6 @@ class Service:
 
     def post(self, path: str, question: Any, *, deadline: float) -> Any:
         return self.get(path, question, deadline=deadline)
-
-
-@pytest.mark.parametrize(
-    ("number", "fits"),
-    [
-        (-0.1, False),
-        (0.0, True),
-        (100.0, True),
-        (1000.0, True),
-        (1000.1, False),
-        (float("nan"), False),
-    ],
-)
-def test_which_loads_can_be(number: float, fits: bool) -> None:
-    assert is_percent(number) is fits
-
-
-def test_the_older_of_two_samples_sets_the_time() -> None:
-    cpu = {"a": (1.0, 900.0), "b": (2.0, 2000.0), "c": (3.0, 1.0)}
-    memory = {"a": (4.0, 800.0), "b": (5.0, 3000.0), "d": (6.0, 1.0)}
-    assert joined(cpu, memory, NOW) == {
-        "a": {"cpu": 1.0, "memory": 4.0, "metricsTime": 800.0},
-        "b": {"cpu": 2.0, "memory": 5.0, "metricsTime": NOW},
-    }
 
 
 # Prometheus

@@ -59,11 +59,6 @@ def end(view: Any, tick: Any, phase: str = "Completed") -> None:
     look(view)
 
 
-def test_nothing_starts_before_the_first_time() -> None:
-    view = begun()
-    assert (names(view), status(view), look(view, 10).again_in_s) == ([], {}, 50.0)
-
-
 def test_a_job_starts_when_its_time_comes() -> None:
     view = begun(timeZone="Europe/Berlin")
     plan = look(view, 62)
@@ -121,30 +116,12 @@ def test_without_a_zone_times_are_in_utc() -> None:
     assert view.list(JOB)[0]["metadata"]["annotations"][SCHEDULED_AT] == "2026-01-01T12:01:00Z"
 
 
-def test_of_several_missed_times_the_latest_counts() -> None:
-    view = begun()
-    look(view, 200)
-    assert (names(view), view.events) == ([f"c-{TICK + 3}"], ["SuccessfulCreate"])
-
-
-def test_very_many_missed_times_are_reported() -> None:
-    view = begun()
-    look(view, 60 * 101)
-    assert view.events[0] == "TooManyMissedTimes"
-    assert names(view) == [f"c-{TICK + 101}"]
-
-
 def test_a_time_past_its_deadline_is_not_served() -> None:
     view = begun("0 * * * *", startingDeadlineSeconds=20)
     look(view, 3630)
     assert names(view) == []
     look(view, 7215)
     assert names(view) == [f"c-{TICK + 120}"]
-
-
-def test_a_suspended_cronjob_starts_nothing() -> None:
-    view = begun(suspend=True)
-    assert (look(view, 200).again_in_s, names(view)) == (None, [])
 
 
 @pytest.mark.parametrize(
@@ -206,22 +183,6 @@ def test_a_forbidden_time_is_made_up_for_when_the_job_ends() -> None:
     assert active(view) == [f"c-{TICK + 2}"]
 
 
-def test_a_completed_job_leaves_the_list_and_sets_the_time_of_success() -> None:
-    view = begun()
-    look(view, 60)
-    end(view, TICK + 1)
-    assert (active(view), status(view)["lastSuccessfulTime"]) == ([], rfc3339(NOON + 60))
-    assert view.events[-1] == "SawCompletedJob"
-
-
-@pytest.mark.parametrize("phase", ["Failed", "Terminated"])
-def test_a_job_that_ends_otherwise_leaves_the_list_only(phase: str) -> None:
-    view = begun()
-    look(view, 60)
-    end(view, TICK + 1, phase)
-    assert (active(view), "lastSuccessfulTime" in status(view)) == ([], False)
-
-
 @pytest.mark.parametrize(
     ("phase", "limits", "left"),
     [
@@ -256,17 +217,6 @@ def test_an_active_job_stays_listed_though_it_lost_its_annotation() -> None:
     assert (active(view), view.events) == ([f"c-{TICK + 1}"], ["SuccessfulCreate"])
 
 
-def test_a_job_of_that_name_made_by_another_is_left_alone() -> None:
-    view = begun()
-    metadata = {"name": f"c-{TICK + 1}", "namespace": "ns"}
-    view.add({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata})
-    view.now = NOON + 60
-    controller = CronJobController()
-    (key,) = controller.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
-    view.apply(controller.reconcile(key, view))
-    assert (view.events, status(view)) == (["ForeignJob"], {})
-
-
 @pytest.mark.parametrize(
     ("owners", "whose"),
     [
@@ -295,13 +245,6 @@ def test_a_replaced_active_job_and_one_of_another_uid_are_reported() -> None:
         f'Active job reference "{name}" points to a different UID '
         f"(expected: uid-of-{name}, actual: other)"
     )
-
-
-@pytest.mark.parametrize(("missed", "warned"), [(100, False), (101, True)])
-def test_a_hundred_missed_times_are_not_too_many(missed: int, warned: bool) -> None:
-    view = begun()
-    look(view, 60 * missed)
-    assert ("TooManyMissedTimes" in view.events) == warned
 
 
 def test_an_orphan_is_reported_unless_it_is_over_or_leaving() -> None:
@@ -356,22 +299,6 @@ def problem(view: Any, at: Any = 60) -> Any:
     reported = [effect for effect in plan.effects if isinstance(effect, Record)]
     assert reported == plan.effects
     return [(record.type, record.reason, record.message) for record in reported]
-
-
-def test_an_unknown_zone_is_reported() -> None:
-    view = FakeView(cron(timeZone="Mars/Olympus"))
-    said = 'Invalid time zone "Mars/Olympus": unknown time zone Mars/Olympus'
-    assert problem(view) == [("Warning", "InvalidTimeZone", said)]
-
-
-def test_an_unreadable_schedule_is_reported_when_it_comes_by_a_change() -> None:
-    assert problem(FakeView(cron("whenever"))) == []
-    changed = FakeView(cron("whenever", metadata={"generation": 2}))
-    assert problem(changed)[0][1] == "UnParseableCronJobSchedule"
-
-
-def test_a_schedule_without_any_time_is_reported() -> None:
-    assert problem(FakeView(cron("59 23 31 2 *")))[0][1] == "InvalidSchedule"
 
 
 def test_a_zone_in_the_schedule_is_used_and_reported() -> None:

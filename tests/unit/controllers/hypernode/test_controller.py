@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.api.kinds import kind_of
 from pumice.cluster.ufm import Port, Reading, UfmAccess
 from pumice.controllers.base import Key
 from pumice.controllers.hypernode import (
@@ -15,7 +14,6 @@ from pumice.controllers.hypernode import (
     _secret_values,
     resolve_members,
 )
-from pumice.controllers.hypernode_discovery import SOURCE_LABEL
 from pumice.errors import UnavailableError
 from pumice.testing.builders import hyper_node
 from tests.unit.controllers.fakes import FakeView
@@ -160,14 +158,6 @@ def test_hypernodes_of_others_are_counted_and_left_alone() -> None:
     assert [each["status"] for each in mine["status"]["conditions"]] == ["True"]
 
 
-def test_conditions_of_others_stay() -> None:
-    world = World()
-    theirs = {"type": "Cabled", "status": "True", "reason": "x", "message": "y"}
-    world.add({**hyper_node("mine", nodes=[]), "status": {"conditions": [theirs]}})
-    world.look()
-    assert theirs in world.get(HYPER_NODE, "", "mine")["status"]["conditions"]
-
-
 def test_a_name_that_somebody_else_has_is_not_taken_over() -> None:
     world = World(UFM)
     world.secret(username="u", password="p")  # noqa: S106
@@ -259,101 +249,6 @@ def test_a_secret_that_may_not_be_read_is_reported_and_labels_go_on() -> None:
     assert "forbidden" in world.records[0].message
 
 
-def test_a_fabric_that_is_off_is_not_asked_any_more() -> None:
-    world = World({**UFM, "enabled": False})
-    world.look()
-    assert (world.fabric.asked, world.fabric.forgotten) == ([], 1)
-
-
-def test_only_what_matters_leads_to_a_look() -> None:
-    world = World(UFM)
-    world.look()
-
-    def concerned(manifest: Any) -> Any:
-        return list(world.controller.concerns(kind_of(manifest), manifest, world))
-
-    node = world.node("a", "r1")
-    assert concerned(node) == [EVERYTHING]
-    assert concerned({**node, "status": {"beat": 2}}) == []
-    assert concerned(world.node("a", "r2")) == [EVERYTHING]
-    del world.objects["Node", "", "a"]
-    assert concerned(node) == [EVERYTHING]
-    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "y"}}
-    assert concerned(other) == []
-    world.secret()
-    assert concerned(world.get("Secret", "volcano-system", "ufm-credentials")) == [EVERYTHING]
-    assert concerned({**other, "kind": "Secret"}) == []
-    assert concerned(hyper_node("h")) == [EVERYTHING]
-
-
-def test_crowds_of_events_lead_to_one_look_a_second() -> None:
-    world = World(LABELS)
-    world.node("a", "r1")
-    world.look()
-    world.now += 0.4
-    plan = world.controller.reconcile(EVERYTHING, world)
-    assert plan.look_at == []
-    assert plan.again_in_s == pytest.approx(1.0, abs=0.61)
-
-
-def test_the_configmap_is_read_again_where_its_changes_are_not_reported() -> None:
-    assert World(LABELS).look().again_in_s is None
-    assert World(controller=HyperNodeController(poll_s=7.0)).look().again_in_s == 7.0
-
-
-def test_a_fabric_manager_is_asked_again_soon_whether_it_has_answered() -> None:
-    assert World(UFM).look().again_in_s == 5.0
-
-
-def test_one_on_its_way_out_is_left_alone() -> None:
-    world = World(LABELS)
-    world.node("a", "r1")
-    world.look()
-    (made,) = world.list(HYPER_NODE)
-    made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    world.node("a")
-    world.look()
-    assert made["metadata"]["labels"][SOURCE_LABEL] == "label"
-
-
-def test_a_problem_of_the_fabric_is_reported_once_while_the_settings_stay() -> None:
-    world = World(UFM)
-    world.secret(username="me", password="hidden")  # noqa: S106
-    world.fabric.reading = Reading(None, "is away")
-    for _ in range(3):
-        world.look()
-    assert [each.message for each in world.records] == ["is away"]
-    world.fabric.reading = Reading(None, "is still away")
-    world.look()
-    assert [each.message for each in world.records] == ["is away", "is still away"]
-    world.configure(UFM, {"source": "label", "enabled": False})
-    world.look()
-    assert len(world.records) == 3
-
-
-def test_a_hyper_node_that_was_not_resolved_yet_keeps_its_status() -> None:
-    world = World(LABELS)
-    world.node("a", "r1")
-    world.look()
-    world.add(hyper_node("late", tier=1))
-    plan = world.controller.reconcile(Key(HYPER_NODE, "", "late"), world)
-    assert plan.effects == []
-
-
-@pytest.mark.parametrize(
-    ("values", "found"),
-    [
-        (None, {}),
-        ({}, {}),
-        ({"data": None}, {}),
-        ({"data": {"a": "YQ==", "b": "/w==", "c": 5, "d": "odd!"}}, {"a": "a"}),
-    ],
-)
-def test_values_of_a_secret_that_are_no_text_are_left_out(values: Any, found: Any) -> None:
-    read = {name: text for name, text in _secret_values(values).items() if text}
-    assert read == found
-
-
 def nodes(*names: str, **labels: str) -> Any:
     return [{"metadata": {"name": name, "labels": labels}} for name in names]
 
@@ -420,3 +315,17 @@ def test_a_hypernode_that_cannot_be_read_hurts_only_itself() -> None:
     bad["spec"]["tier"] = "low"
     good = hyper_node("good", tier=1, nodes=["a"])
     assert {*resolve_members([bad, good], nodes("a"))} == {"good"}
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        (None, {}),
+        ({}, {}),
+        ({"data": None}, {}),
+        ({"data": {"a": "YQ==", "b": "/w==", "c": 5, "d": "odd!"}}, {"a": "a"}),
+    ],
+)
+def test_values_of_a_secret_that_are_no_text_are_left_out(values: Any, found: Any) -> None:
+    read = {name: text for name, text in _secret_values(values).items() if text}
+    assert read == found

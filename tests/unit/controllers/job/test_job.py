@@ -1,6 +1,5 @@
 """The life of a job: PodGroup, pods, phases, counts."""
 
-import time
 from typing import Any
 
 import pytest
@@ -8,10 +7,8 @@ import pytest
 from pumice.api.kinds import CLAIM
 from pumice.controllers.base import Create, Key
 from pumice.controllers.job.actions import BATCH
-from pumice.controllers.job.objects import new_claims, provisioned
-from pumice.controllers.job.state import JobState
+from pumice.controllers.job.objects import provisioned
 from pumice.testing.recorded.stage import NAMESPACE
-from tests.unit.controllers.fakes import FakeView
 from tests.unit.controllers.job.stage import JOB, PODGROUP, Stage, job, task
 
 
@@ -24,15 +21,6 @@ def test_the_counts_of_a_finished_job_are_those_of_its_pods() -> None:
     assert stage.status["failed"] == 1
     assert stage.status["taskStatusCount"] == {"w": {"phase": {"Succeeded": 1, "Failed": 1}}}
     assert stage.podgroup is None
-
-
-def test_a_resting_job_is_left_alone() -> None:
-    stage = Stage().start(job(task(replicas=1)))
-    stage.put("j-w-0", "Succeeded")
-    before = stage.cluster.version
-    stage.loop.look_at("job", Key(JOB, "ns", "j"))
-    stage.settle()
-    assert stage.cluster.version == before
 
 
 def test_scaling_to_nothing_keeps_the_phase() -> None:
@@ -63,25 +51,6 @@ def test_a_job_without_pods_begins_with_empty_resources() -> None:
     assert stage.podgroup["spec"] == {
         "minResources": {}, "minTaskMember": {"w": 0}, "queue": "default",
     }  # fmt: skip
-
-
-def test_scaling_up_makes_the_missing_indices_and_tells_the_podgroup() -> None:
-    stage = Stage().start(job(task(requests={"cpu": "100m"})))
-    stage.patch_spec("minAvailable", 3)
-    stage.patch_spec("tasks/0/minAvailable", 3)
-    stage.patch_spec("tasks/0/replicas", 3)
-    assert set(stage.pods()) == {"j-w-0", "j-w-1", "j-w-2"}
-    assert stage.podgroup["spec"]["minMember"] == 3
-    assert stage.podgroup["spec"]["minTaskMember"] == {"w": 3}
-    assert stage.podgroup["spec"]["minResources"]["cpu"] == "300m"
-
-
-def test_why_the_podgroup_waits_is_reported_on_the_job() -> None:
-    stage = Stage()
-    stage.play({"apply": [job()]})
-    waiting = {"type": "Unschedulable", "status": "True", "message": "0/3 nodes fit"}
-    stage.admit("Inqueue", conditions=[{**waiting, "lastTransitionTime": "2026-01-01T00:00:00Z"}])
-    assert "PodGroup ns:j unschedulable, reason: 0/3 nodes fit" in stage.messages()
 
 
 def test_a_pod_that_a_kill_pass_did_not_get_to_goes_at_the_next_look() -> None:
@@ -184,16 +153,6 @@ def test_a_job_waits_for_its_queue_however_much_else_happens() -> None:
     assert stage.phase == "Terminated"
 
 
-def test_at_the_last_retry_ended_pods_are_kept() -> None:
-    given = job(maxRetry=1, policies=[{"event": "PodFailed", "action": "RestartJob"}])
-    stage = Stage().start(given)
-    stage.put("j-w-0", "Failed")
-    assert "j-w-0" in stage.pods()
-    stage.gone("j-w-1")
-    assert stage.phase == "Failed"
-    assert stage.status["failed"] == 1
-
-
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
@@ -210,30 +169,12 @@ def test_a_pod_gets_one_disruption_budget(given: Any, kept: str) -> None:
     assert [key for key in annotations if "jdb" in key] == [f"volcano.sh/jdb-{kept}"]
 
 
-def test_suspend_and_resume() -> None:
-    stage = Stage().start(job())
-    stage.command("AbortJob")
-    stage.gone("j-w-0", "j-w-1")
-    assert stage.phase == "Aborted"
-    stage.command("ResumeJob")
-    assert stage.phase == "Pending"
-    stage.admit()
-    stage.run("j-w-0", "j-w-1")
-    assert stage.phase == "Running"
-    assert stage.status["retryCount"] == 1
-
-
 def test_a_pod_volume_name_is_new_for_each_pod_and_the_claim_is_one() -> None:
     volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
     stage = Stage().start(job(volumes=[volume]), running=False)
     volumes = [pod["spec"]["volumes"][0] for pod in stage.pods().values()]
     assert len({one["name"] for one in volumes}) == 2
     assert len({one["persistentVolumeClaim"]["claimName"] for one in volumes}) == 1
-
-
-def test_a_plugin_without_objects_is_not_listed() -> None:
-    stage = Stage().start(job(plugins={"hcclrank": [], "env": []}))
-    assert stage.status["controlledResources"] == {"plugin-env": "env"}
 
 
 def test_objects_of_plugins_are_made_at_the_start_and_kept_in_step() -> None:
@@ -272,58 +213,6 @@ def test_an_object_of_somebody_else_is_not_rewritten() -> None:
     assert stage.cluster.get("ConfigMap", "ns", "j-svc")["data"] == {"a": "b"}
 
 
-def test_tasks_are_looked_up_at_once_however_many_there_are() -> None:
-    many = [task(f"t{number}", 1) for number in range(15_000)]
-    state = JobState(job(*many), FakeView(), None)
-    started = time.process_time()
-    assert [state.task(one["name"]) for one in many] == many
-    assert time.process_time() - started < 1
-
-
-def test_a_first_status_shows_what_must_run() -> None:
-    stage = Stage()
-    stage.play({"apply": [job()]})
-    assert stage.status["minAvailable"] == 2
-    assert stage.phase == "Pending"
-    assert [one["status"] for one in stage.status["conditions"]] == ["Pending"]
-
-
-def test_pods_beyond_the_replicas_go_and_count_as_leaving() -> None:
-    stage = Stage().start(job(task("w", 3), minAvailable=1))
-    stage.patch_spec("tasks/0/minAvailable", 1)
-    stage.patch_spec("tasks/0/replicas", 1)
-    assert stage.deleting() == {"j-w-1", "j-w-2"}
-    assert (stage.status["running"], stage.status["terminating"]) == (1, 2)
-    marks = stage.pods()["j-w-1"]["metadata"]["annotations"]
-    assert "volcano.sh/controller-out-of-sync" not in marks
-
-
-def test_a_job_of_a_queue_of_several_clusters_is_marked_first() -> None:
-    stage = Stage()
-    stage.play({"apply": [job()]})
-    stage.cluster.patch(
-        "Queue.scheduling.volcano.sh", "", "default", {"spec": {"extendClusters": [{"name": "c"}]}}
-    )
-    stage.settle()
-    stage.cluster.patch(JOB, "ns", "j", {"metadata": {"labels": {"a": "b"}}})
-    stage.settle()
-    assert stage.job["metadata"]["annotations"]["volcano.sh/job-forwarding"] == "true"
-    stage.admit()
-    labels = stage.pods()["j-w-0"]["metadata"]["labels"]
-    assert labels["volcano.sh/job-forwarding"] == "true"
-
-
-def test_a_plugin_that_is_unknown_is_reported_and_ends_the_job_in_no_way() -> None:
-    stage = Stage()
-    stage.play({"apply": [job(plugins={"zzz": []})]})
-    found = [
-        event for event in stage.cluster.list("Event", "ns")[0] if event["reason"] == "PluginError"
-    ]
-    assert found[0]["message"].endswith("failed to get plugin zzz")
-    assert stage.pods() == {}
-    assert stage.phase == "Pending"
-
-
 HUGE = 2_000_000_000
 
 
@@ -352,21 +241,6 @@ def test_a_job_of_two_billion_pods_takes_turns_with_others() -> None:
     assert made % BATCH == 0
     stage.loop.run_until_quiet(limit=2000)
     assert len(names(stage, "huge-")) > made
-
-
-def test_what_is_made_at_a_time_is_counted_and_the_rest_follows() -> None:
-    stage = admitted(job(task("a", BATCH - 1), task("b", BATCH + 2), name="j"))
-    key = Key(JOB, NAMESPACE, "j")
-    assert [*stage.loop.view.refresh()]
-    (controller,) = (one for one in stage.loop._controllers if one.name == "job")
-    plan = controller.reconcile(key, stage.loop.view)
-    made = [one for one in plan.effects if type(one).__name__ == "Create"]
-    assert sum(one.manifest["kind"] == "Pod" for one in made) == BATCH
-    assert plan.is_part
-    stage.loop.look_at("job", key)
-    stage.settle()
-    assert len(stage.pods()) == 2 * BATCH + 1
-    assert stage.status["pending"] == 2 * BATCH + 1
 
 
 @pytest.mark.parametrize(
@@ -398,44 +272,6 @@ def test_a_task_that_waits_for_two_billion_pods_costs_nothing() -> None:
 
 
 DISK = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-
-
-def claims(stage: Any) -> dict[str, Any]:
-    return {one["metadata"]["name"]: one for one in stage.cluster.list(CLAIM, "ns")[0]}
-
-
-def test_a_described_claim_is_made_once_named_in_the_job_and_owned_by_it() -> None:
-    stage = Stage().start(job(volumes=[{"mountPath": "/a", "volumeClaim": DISK}]))
-    ((name, claim),) = claims(stage).items()
-    assert name.startswith("j-pvc-")
-    assert claim["spec"]["resources"] == DISK["resources"]
-    (owner,) = claim["metadata"]["ownerReferences"]
-    assert (owner["kind"], owner["uid"], owner["controller"]) == (
-        "Job", stage.job["metadata"]["uid"], True,
-    )  # fmt: skip
-    assert [one["volumeClaimName"] for one in stage.job["spec"]["volumes"]] == [name]
-    assert stage.status["controlledResources"] == {f"volume-pvc-{name}": name}
-
-
-def test_a_named_claim_is_used_and_not_made() -> None:
-    given = {"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": "mine"}, "spec": DISK}
-    stage = Stage()
-    stage.play({"apply": [given]})
-    stage.start(job(volumes=[{"mountPath": "/a", "volumeClaimName": "mine"}]))
-    assert list(claims(stage)) == ["mine"]
-    assert stage.phase == "Running"
-    spec = stage.pods()["j-w-0"]["spec"]
-    (mounted,) = (one for one in spec["volumes"] if "persistentVolumeClaim" in one)
-    assert mounted["persistentVolumeClaim"] == {"claimName": "mine"}
-    assert {"mountPath": "/a", "name": mounted["name"]} in spec["containers"][0]["volumeMounts"]
-
-
-def test_a_job_whose_claim_is_missing_waits_for_it() -> None:
-    volumes = [{"mountPath": "/a", "volumeClaimName": "mine"}]
-    stage = Stage()
-    stage.play({"apply": [job(volumes=volumes)]})
-    assert stage.pods() == {}
-    assert claims(stage) == {}
 
 
 def test_a_claim_that_is_named_twice_is_mounted_once() -> None:
@@ -474,16 +310,3 @@ def test_a_provisioned_claim_and_its_volume_are_bound(spec: Any, wanted: Any) ->
         "spec": wanted,
         "status": {"phase": "Bound"},
     }
-
-
-def test_only_claims_that_are_described_and_missing_are_new() -> None:
-    manifest = job(volumes=[])
-    manifest["metadata"] |= {"namespace": "ns", "uid": "u"}
-    volumes: list[Any] = [
-        {"volumeClaimName": "there", "volumeClaim": DISK},
-        {"volumeClaimName": "missing", "volumeClaim": DISK},
-        {"volumeClaimName": "named"},
-    ]
-    there = {"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": "there", "namespace": "ns"}}
-    state = JobState.read(manifest, FakeView(there))
-    assert [one["metadata"]["name"] for one in new_claims(state, volumes)] == ["missing"]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from pumice.api.pod_resources import pods_usage
 from pumice.controllers.job.objects import min_resources
 from pumice.controllers.job.state import (
     MOST_HOSTS,
@@ -12,7 +11,6 @@ from pumice.controllers.job.state import (
     hosts,
     pod_index,
     pod_name,
-    podgroup_name,
     stable_suffix,
 )
 from pumice.controllers.job.status import go_duration
@@ -32,23 +30,6 @@ def test_durations_are_written_as_go_writes_them(seconds: float, text: str) -> N
     assert go_duration(seconds) == text
 
 
-def test_limits_alone_are_no_requests() -> None:
-    resources = {"limits": {"cpu": "1", "example.com/gpu": "1"}}
-    assert pods_usage([({"containers": [{"name": "c", "resources": resources}]}, 1)]) == {
-        "pods": "1",
-        "count/pods": "1",
-        "limits.cpu": "1",
-    }
-
-
-def test_a_larger_init_container_counts_instead_of_the_sum() -> None:
-    def container(cpu: Any) -> Any:
-        return {"name": "c", "resources": {"requests": {"cpu": cpu}}}
-
-    spec = {"containers": [container("1"), container("1")], "initContainers": [container("3")]}
-    assert pods_usage([(spec, 1)])["cpu"] == "3"
-
-
 def test_tasks_of_a_higher_priority_class_are_counted_first() -> None:
     low, high = task("low", 2, {"cpu": "1"}), task("high", 2, {"cpu": "4"})
     high["template"]["spec"]["priorityClassName"] = "urgent"
@@ -66,11 +47,6 @@ def test_tasks_of_a_higher_priority_class_are_counted_first() -> None:
 @pytest.mark.parametrize("least", [0, None])
 def test_a_job_that_needs_no_pod_to_start_needs_nothing(least: int | None) -> None:
     assert min_resources(job(task("a", 2, {"cpu": "1"}), minAvailable=least), FakeView()) == {}
-
-
-def test_what_is_left_to_the_minimum_is_filled_from_further_replicas() -> None:
-    tasks = task("a", 3, {"cpu": "1"}, minAvailable=1), task("b", 3, {"cpu": "10"}, minAvailable=1)
-    assert min_resources(job(*tasks, minAvailable=4), FakeView())["cpu"] == "13"
 
 
 @pytest.mark.parametrize(
@@ -95,11 +71,6 @@ def test_what_is_left_to_the_minimum_is_filled_from_further_replicas() -> None:
 def test_the_index_of_a_pod_is_read_off_its_name(name: str, index: int | None) -> None:
     assert pod_index("j", "w", name) == index
     assert index is None or pod_name("j", "w", index) == name
-
-
-def test_a_pod_group_is_named_after_its_job_and_its_uid() -> None:
-    assert podgroup_name({"metadata": {"name": "j", "uid": "u"}}) == "j-u"
-    assert podgroup_name({"metadata": {"name": "j"}}) == "j"
 
 
 def test_suffixes_are_stable_over_releases() -> None:

@@ -1,7 +1,6 @@
 """What each job plugin adds to pods, and which objects it keeps for a job."""
 
 import base64
-import json
 from typing import Any
 
 import pytest
@@ -76,82 +75,11 @@ def test_plugins_are_made_in_their_own_order_and_an_unknown_one_is_named() -> No
     assert plugins_of(stored(), lambda: ("", "")) == ([], "")
 
 
-def test_env_adds_the_index_to_every_container() -> None:
-    spec = added("env", pod(index=3, init=True), stored())
-    for container in (*spec["initContainers"], *spec["containers"]):
-        assert values(container) == {"VK_TASK_INDEX": "3", "VC_TASK_INDEX": "3"}
-
-
-@pytest.mark.parametrize("with_variables", [True, False])
-def test_svc_names_the_host_and_mounts_the_list_of_hosts(with_variables: bool) -> None:
-    arguments = () if with_variables else ("--inject-hosts-env=false",)
-    manifest = stored(task("w", 2), task("ps-x", 1))
-    spec = added("svc", pod(init=True), manifest, *arguments)
-    assert (spec["hostname"], spec["subdomain"]) == ("j-w-0", "j")
-    assert spec["volumes"] == [
-        {"name": "j-svc", "configMap": {"name": "j-svc", "defaultMode": 0o644}}
-    ]
-    names = ["VC_W_HOSTS", "VC_W_NUM", "VC_PS_X_HOSTS", "VC_PS_X_NUM"]
-    for container in (*spec["initContainers"], *spec["containers"]):
-        assert container["volumeMounts"] == [{"mountPath": "/etc/volcano", "name": "j-svc"}]
-        assert list(values(container)) == (names if with_variables else [])
-    if with_variables:
-        source = spec["containers"][0]["env"][0]["valueFrom"]
-        assert source == {"configMapKeyRef": {"name": "j-svc", "key": "VC_W_HOSTS"}}
-
-
 def test_svc_keeps_a_host_name_that_was_given() -> None:
     one = pod()
     one["spec"] |= {"hostname": "h", "subdomain": "s"}
     spec = added("svc", one, stored())
     assert (spec["hostname"], spec["subdomain"]) == ("h", "s")
-
-
-def test_svc_keeps_three_objects() -> None:
-    manifest = stored(task("w", 2))
-    kept = {one.kind: one for one in plugin("svc").objects(manifest)}
-    assert [(one.name, one.rewritten) for one in kept.values()] == [
-        ("j-svc", True), ("j", False), ("j", False),
-    ]  # fmt: skip
-    assert kept["ConfigMap"].build()["data"] == {
-        "w.host": "j-w-0.j\nj-w-1.j",
-        "VC_W_HOSTS": "j-w-0.j,j-w-1.j",
-        "VC_W_NUM": "2",
-    }
-    mine = {"volcano.sh/job-name": "j", "volcano.sh/job-namespace": "ns"}
-    service = kept["Service"].build()
-    assert service["spec"] == {"clusterIP": "None", "selector": mine, "type": "ClusterIP"}
-    assert service["metadata"]["namespace"] == "ns"
-    (owner,) = service["metadata"]["ownerReferences"]
-    assert (owner["uid"], owner["controller"]) == ("u", True)
-    (policy,) = (kept[kind].build() for kind in kept if "NetworkPolicy" in kind)
-    selected = {"matchLabels": mine}
-    assert policy["spec"] == {
-        "podSelector": selected,
-        "ingress": [{"from": [{"podSelector": selected}]}],
-        "policyTypes": ["Ingress"],
-    }
-
-
-def test_svc_without_a_policy_and_with_pods_that_are_not_ready() -> None:
-    arguments = "--disable-network-policy", "--publish-not-ready-addresses"
-    config, service = plugin("svc", *arguments).objects(stored())
-    assert (config.kind, service.kind) == ("ConfigMap", "Service")
-    assert service.build()["spec"]["publishNotReadyAddresses"] is True
-
-
-@pytest.mark.parametrize(
-    ("arguments", "path", "mode"),
-    [((), "/root/.ssh", 0o600), (("--ssh-key-file-path=/home/a",), "/home/a", 0o644)],
-)
-def test_ssh_mounts_its_keys(arguments: Any, path: str, mode: int) -> None:
-    spec = added("ssh", pod(), stored(), *arguments)
-    (volume,) = spec["volumes"]
-    assert (volume["name"], volume["secret"]["secretName"]) == ("j-ssh", "j-ssh")
-    assert volume["secret"]["defaultMode"] == mode
-    assert volume["secret"]["items"][0] == {"key": "id_rsa", "path": ".ssh/id_rsa"}
-    mounted = {"mountPath": path, "name": "j-ssh", "subPath": ".ssh"}
-    assert spec["containers"][0]["volumeMounts"] == [mounted]
 
 
 @pytest.mark.parametrize(
@@ -171,20 +99,6 @@ def test_ssh_lists_every_host_with_a_port_that_can_be(port: int, written: int) -
         "config": f"StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n{hosts}",
     }
     assert built["type"] == "Opaque"
-
-
-@pytest.mark.parametrize(
-    ("name", "index", "rank"),
-    [("master", 0, "0"), ("worker", 0, "1"), ("worker", 2, "3"), ("other", 0, None)],
-)
-def test_pytorch_ranks_the_master_first(name: str, index: int, rank: str | None) -> None:
-    manifest = stored(task("master", 1), task("worker", 3), task("other", 5))
-    (container,) = added("pytorch", pod(name, index, init=True), manifest)["containers"]
-    wanted = {"MASTER_ADDR": "j-master-0.j", "MASTER_PORT": "23456", "WORLD_SIZE": "4"}
-    assert values(container) == {**wanted, **({"RANK": rank} if rank else {})}
-    assert container["ports"] == [
-        {"name": "pytorchjob-port", "containerPort": 23456, "protocol": "TCP"}
-    ]
 
 
 def test_pytorch_leaves_a_port_that_is_open() -> None:
@@ -231,34 +145,11 @@ def test_tensorflow_configures_more_than_one_pod(tasks: Any, is_configured: bool
     assert ("TF_CONFIG" in values(container)) == is_configured
 
 
-def test_tensorflow_lists_the_hosts_of_each_role_that_has_any() -> None:
-    manifest = stored(task("boss", 1), task("ps", 0), task("worker", 2), task("other", 3))
-    arguments = "--chief=boss", "--port=9"
-    (container,) = added("tensorflow", pod("boss"), manifest, *arguments)["containers"]
-    assert values(container)["TF_CONFIG"] == (
-        '{"cluster":{"worker":["j-worker-0.j:9","j-worker-1.j:9"],"chief":["j-boss-0.j:9"]},'
-        '"task":{"type":"chief","index":0}}'
-    )
-    (container,) = added("tensorflow", pod("other", 2), manifest)["containers"]
-    assert '"task":{"type":"other","index":2}' in values(container)["TF_CONFIG"]
-
-
 def test_tensorflow_lists_no_more_hosts_than_fit() -> None:
     manifest = stored(task("worker", MOST_HOSTS + 1))
     (container,) = added("tensorflow", pod("worker"), manifest)["containers"]
     text = values(container)["TF_CONFIG"]
     assert f'"j-worker-{MOST_HOSTS - 1}.j:2222"]' in text
-
-
-def test_mpi_lists_the_workers_on_the_master() -> None:
-    manifest = stored(task("master", 1), task("worker", 2))
-    port = {"name": "mpijob-port", "containerPort": 22, "protocol": "TCP"}
-    spec = added("mpi", pod("master", init=True), manifest)
-    for container in (*spec["initContainers"], *spec["containers"]):
-        assert container["ports"] == [port]
-        assert values(container) == {"MPI_HOST": "j-worker-0.j,j-worker-1.j"}
-    (container,) = added("mpi", pod("worker"), manifest)["containers"]
-    assert (container["ports"], values(container)) == ([port], {})
 
 
 @pytest.mark.parametrize(("name", "opens"), [("master", False), ("other", True)])
@@ -289,45 +180,6 @@ def test_ray_starts_the_container_of_a_role_only(
     assert (starts is None) == ("command" not in found)
     assert starts is None or starts in found["command"][2]
     assert ("ports" in found) == (starts == "--head")
-
-
-def test_ray_keeps_a_service_for_its_head() -> None:
-    (kept,) = plugin("ray", "--port=7").objects(stored(task("head", 1)))
-    service = kept.build()
-    assert (kept.name, service["metadata"]["name"]) == ("j-head-svc", "j-head-svc")
-    assert service["spec"]["selector"] == {
-        "volcano.sh/job-name": "j",
-        "volcano.sh/job-namespace": "ns",
-        "volcano.sh/task-spec": "head",
-    }
-    ports = [(each["name"], each["port"], each["targetPort"]) for each in service["spec"]["ports"]]
-    assert ports == [
-        ("gcs", 7, "gcs"),
-        ("dashboard", 8265, "dashboard"),
-        ("client-server", 10001, "client-server"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "index", "variable", "rank"),
-    [
-        ("master", 0, None, "0"),
-        ("master", 1, None, "1"),
-        ("worker", 0, None, "2"),
-        ("worker", 3, None, "5"),
-        ("other", 0, None, None),
-        ("other", 0, "8", "8"),
-        ("worker", 0, "", "2"),
-    ],
-)
-def test_hccl_ranks_masters_before_workers(
-    name: str, index: int, variable: str | None, rank: str | None
-) -> None:
-    env = [{"name": "A", "value": "b"}]
-    env += [] if variable is None else [{"name": "RANK", "value": variable}]
-    one = pod(name, index, env=env)
-    added("hcclrank", one, stored(task("master", 2), task("worker", 4)))
-    assert one["metadata"]["annotations"].get("hccl/rankIndex") == rank
 
 
 def test_hccl_ranks_workers_without_a_master_from_nought_and_keeps_a_rank() -> None:
@@ -371,78 +223,35 @@ def test_each_key_pair_is_new() -> None:
     assert new_key_pair() != new_key_pair()
 
 
-def _stored(manifest: Any) -> Any:
-    manifest["metadata"] |= {"namespace": "ns", "uid": "u"}
-    return manifest
-
-
-def _pod(name: Any, index: Any = 0, **annotations: Any) -> Any:
-    marks = {"volcano.sh/task-spec": name, "volcano.sh/task-index": str(index), **annotations}
-    metadata = {"name": f"j-{name}-{index}", "annotations": marks}
-    return {"metadata": metadata, "spec": {"containers": [{"name": "main"}]}}
-
-
-def _added(plugin: Any, pod: Any, manifest: Any, *arguments: Any) -> Any:
-    JOB_PLUGINS[plugin](arguments, lambda: ("private", "public")).on_pod_create(pod, manifest)
-    return {one["name"]: one.get("value") for one in pod["spec"]["containers"][0].get("env", [])}
-
-
-def test_tensorflow_leaves_a_single_pod_alone() -> None:
-    assert _added("tensorflow", _pod("worker"), _stored(job(task("worker", 1)))) == {}
-
-
-def test_tensorflow_names_the_place_in_the_cluster() -> None:
-    manifest = _stored(job(task("ps", 1), task("worker", 2)))
-    config = json.loads(_added("tensorflow", _pod("worker", 1), manifest)["TF_CONFIG"])
-    assert config["task"] == {"type": "worker", "index": 1}
-    assert config["cluster"]["ps"] == ["j-ps-0.j:2222"]
-
-
 def test_pytorch_without_a_master_does_nothing() -> None:
-    assert _added("pytorch", _pod("worker"), _stored(job(task("worker", 2)))) == {}
-
-
-def _command(pod: Any) -> Any:
-    return pod["spec"]["containers"][0].get("command")
-
-
-def test_ray_starts_head_and_workers() -> None:
-    manifest = _stored(job(task("head", 1), task("worker", 2)))
-    head, worker = _pod("head"), _pod("worker", 1)
-    for pod in (head, worker):
-        pod["spec"]["containers"][0]["name"] = pod["metadata"]["annotations"][
-            "volcano.sh/task-spec"
-        ]
-        _added("ray", pod, manifest, "--port=7777")
-    assert _command(head)[2].startswith("ray start --head --block")
-    assert "--port=7777 --dashboard-port=8265 --ray-client-server-port=10001" in _command(head)[2]
-    ports = {one["name"]: one["containerPort"] for one in head["spec"]["containers"][0]["ports"]}
-    assert ports == {"gcs": 7777, "dashboard": 8265, "client-server": 10001}
-    assert _command(worker) == ["sh", "-c", "ray start --block --address=j-head-0.j:7777"]
-
-
-def test_ray_leaves_other_containers_and_jobs_without_a_head_alone() -> None:
-    with_head, without = job(task("head", 1), task("worker", 1)), job(task("worker", 1))
-    for manifest, container in ((with_head, "sidecar"), (without, "worker")):
-        pod = _pod("worker")
-        pod["spec"]["containers"][0]["name"] = container
-        _added("ray", pod, _stored(manifest))
-        assert _command(pod) is None
-
-
-def test_the_rank_variable_outranks_the_index() -> None:
-    pod = _pod("worker", 1)
-    pod["spec"]["containers"][0]["env"] = [{"name": "RANK", "value": "9"}]
-    _added("hcclrank", pod, _stored(job(task("master", 1), task("worker", 2))))
-    assert pod["metadata"]["annotations"]["hccl/rankIndex"] == "9"
+    (container,) = added("pytorch", pod("worker"), stored(task("worker", 2)))["containers"]
+    assert values(container) == {}
 
 
 def test_ssh_uses_keys_that_were_brought_along() -> None:
-    manifest = _stored(job(task("w", 1)))
-    arguments = ["--ssh-private-key=mine", "--ssh-public-key=yours", "--ssh-port=99999"]
-    plugin = JOB_PLUGINS["ssh"](arguments, lambda: ("private", "public"))
-    data = plugin.objects(manifest)[0].build()["data"]
+    brought = plugin("ssh", "--ssh-private-key=mine", "--ssh-public-key=yours")
+    data = brought.objects(stored(task("w", 1)))[0].build()["data"]
     texts = {name: base64.b64decode(text).decode() for name, text in data.items()}
-    assert texts["id_rsa"] == "mine"
-    assert texts["authorized_keys"] == "yours"
-    assert "Port 22\n" in texts["config"]
+    assert (texts["id_rsa"], texts["authorized_keys"]) == ("mine", "yours")
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "variable", "rank"),
+    [
+        ("master", 0, None, "0"),
+        ("master", 1, None, "1"),
+        ("worker", 0, None, "2"),
+        ("worker", 3, None, "5"),
+        ("other", 0, None, None),
+        ("other", 0, "8", "8"),
+        ("worker", 0, "", "2"),
+    ],
+)
+def test_hccl_ranks_masters_before_workers(
+    name: str, index: int, variable: str | None, rank: str | None
+) -> None:
+    env = [{"name": "A", "value": "b"}]
+    env += [] if variable is None else [{"name": "RANK", "value": variable}]
+    one = pod(name, index, env=env)
+    added("hcclrank", one, stored(task("master", 2), task("worker", 4)))
+    assert one["metadata"]["annotations"].get("hccl/rankIndex") == rank

@@ -6,23 +6,11 @@ import pytest
 
 from pumice.controllers.base import Delete, Key, UpdateStatus
 from pumice.controllers.job import JobController
-from tests.unit.controllers.fakes import FakeView
 from tests.unit.controllers.job.stage import JOB, Stage, job, task
 
 
 def policy(event: Any, action: Any, **more: Any) -> Any:
     return {"event": event, "action": action, **more}
-
-
-def test_restart_pod_replaces_only_the_failed_pod() -> None:
-    stage = Stage().start(job(policies=[policy("PodFailed", "RestartPod")]))
-    before = stage.pods()
-    stage.put("j-w-0", "Failed")
-    after = stage.pods()
-    assert after["j-w-0"]["metadata"]["uid"] != before["j-w-0"]["metadata"]["uid"]
-    assert after["j-w-1"]["metadata"]["uid"] == before["j-w-1"]["metadata"]["uid"]
-    assert stage.status["retryCount"] == 1
-    assert "version" not in stage.status
 
 
 def test_an_evicted_pod_counts_one_restart_and_its_replacement_stays() -> None:
@@ -35,14 +23,6 @@ def test_an_evicted_pod_counts_one_restart_and_its_replacement_stays() -> None:
     assert stage.pods()["j-w-0"]["metadata"]["uid"] == replacement
     assert stage.status["retryCount"] == 1
     assert stage.phase == "Running"
-
-
-def test_restart_task_leaves_other_tasks_alone() -> None:
-    tasks = task("a", 1), task("b", 2)
-    stage = Stage().start(job(*tasks, policies=[policy("PodFailed", "RestartTask")]))
-    stage.put("j-b-0", "Failed")
-    assert stage.deleting() == {"j-b-1"}
-    assert stage.podgroup is not None
 
 
 def test_a_task_that_is_hit_while_another_restarts_counts_no_retry_of_its_own() -> None:
@@ -65,15 +45,6 @@ def test_restart_partition_kills_the_partition_of_the_pod() -> None:
     stage.put("j-w-3", "Failed")
     assert stage.deleting() == {"j-w-2"}
     assert stage.status["retryCount"] == 1
-
-
-def test_a_timer_that_only_brings_the_job_in_step_ends() -> None:
-    stage = Stage().start(job(policies=[policy("PodFailed", "SyncJob", timeout="10s")]))
-    stage.put("j-w-0", "Failed")
-    stage.clock.advance_to(stage.clock.now() + 11)
-    assert stage.loop.run_until_quiet(limit=50) < 50
-    assert stage.phase == "Running"
-    assert stage.loop.next_at() is None
 
 
 def test_container_restarts_of_a_task_add_up_to_task_failed() -> None:
@@ -154,14 +125,6 @@ def test_an_unknown_podgroup_is_answered_once() -> None:
     assert stage.status["retryCount"] == 1
 
 
-@pytest.mark.parametrize("action", ["SyncJob", "EnqueueJob", "Whatever"])
-def test_an_action_that_means_nothing_is_a_plain_look(action: str) -> None:
-    stage = Stage().start(job(policies=[policy("PodFailed", action)]))
-    stage.put("j-w-0", "Failed")
-    assert stage.phase == "Running"
-    assert stage.status["failed"] == 1
-
-
 def test_a_command_goes_only_after_what_it_asked_for_is_written() -> None:
     """A refused status must not cost the command."""
     stage = Stage().start(job())
@@ -215,18 +178,3 @@ def test_what_starts_a_timer_is_not_counted_before_the_next_change(leaving: bool
     assert (stage.status["failed"], stage.status["succeeded"]) == (1, 1)
     stage.play({"wait": 60})
     assert stage.phase in {"Aborting", "Aborted"}
-
-
-def test_what_is_remembered_of_a_job_goes_with_it() -> None:
-    controller, key = JobController(), Key(JOB, "ns", "j")
-    manifest = job()
-    manifest["metadata"] |= {"namespace": "ns", "uid": "u"}
-    view = FakeView(manifest)
-    controller.reconcile(key, view)
-    tracked = controller._tracker.of(key, "u")
-    view.get(JOB, "ns", "j")["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    controller.reconcile(key, view)
-    assert controller._tracker.of(key, "u") is tracked
-    del view.objects[JOB, "ns", "j"]
-    assert controller.reconcile(key, view).effects == []
-    assert controller._tracker.of(key, "u") is not tracked

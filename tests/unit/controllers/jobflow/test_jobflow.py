@@ -78,31 +78,6 @@ def test_a_job_is_its_template_with_marks_of_flow_and_template() -> None:
     assert [record.message for record in view.records] == ["create a job named f-a!"]
 
 
-def test_a_job_waits_until_all_its_targets_completed() -> None:
-    view = started("a", "b", "c<a<b")
-    assert jobs(view) == ["f-a", "f-b"]
-    move(view, "a", "Running")
-    move(view, "a", "Completed")
-    move(view, "b", "Running")
-    assert jobs(view) == ["f-a", "f-b"]
-    move(view, "b", "Completed")
-    assert jobs(view) == ["f-a", "f-b", "f-c"]
-
-
-def test_phases_of_a_flow_that_succeeds() -> None:
-    view = started("a", "b<a")
-    assert phase(view) == "Pending"
-    move(view, "a", "Pending")
-    assert phase(view) == "Pending"
-    move(view, "a", "Running")
-    assert (phase(view), status(view)["runningJobs"]) == ("Running", ["f-a"])
-    move(view, "a", "Completed")
-    move(view, "b", "Pending")
-    assert (phase(view), status(view)["pendingJobs"]) == ("Running", ["f-b"])
-    move(view, "b", "Running", "Completed")
-    assert (phase(view), status(view)["completedJobs"]) == ("Succeed", ["f-a", "f-b"])
-
-
 def test_a_flow_succeeds_although_nobody_saw_its_job_run() -> None:
     view = started("a")
     move(view, "a", "Completed")
@@ -124,12 +99,6 @@ def test_jobs_about_to_end_are_in_no_list(passing: str) -> None:
     view = started("a")
     move(view, "a", "Running", passing)
     assert [name for name in status(view) if name.endswith("Jobs")] == []
-
-
-def test_aborted_jobs_are_unknown_and_hold_the_flow() -> None:
-    view = started("a")
-    move(view, "a", "Pending", "Aborting", "Aborted")
-    assert (phase(view), status(view)["unKnowJobs"]) == ("Pending", ["f-a"])
 
 
 def test_a_history_names_phases_that_passed_between_two_looks() -> None:
@@ -158,21 +127,6 @@ def test_conditions_and_entries_tell_times_counts_and_retries() -> None:
     }
     (entry,) = status(view)["jobStatusList"]
     assert (entry["restartCount"], entry["endTimestamp"]) == (2, rfc3339(NOON + 90))
-
-
-def test_a_deleted_job_is_no_reason_to_look() -> None:
-    view = started("a", "b<a")
-    move(view, "a", "Pending")
-    gone = view.objects.pop((JOB, "ns", "f-a"))
-    assert list(JobFlowController().concerns(JOB, gone, view)) == []
-
-
-def test_without_its_template_a_flow_says_nothing_and_waits_for_it() -> None:
-    view = FakeView()
-    view.settle(JobFlowController(), view.add(flow("a")))
-    assert "status" not in view.get(FLOW, "ns", "f")
-    view.settle(JobFlowController(), view.add(template("a")))
-    assert (jobs(view), phase(view)) == (["f-a"], "Pending")
 
 
 @pytest.mark.parametrize(("policy", "left"), [("retain", ["f-a"]), ("delete", [])])

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from pumice.api.kinds import kind_of
 from pumice.api.times import rfc3339
 from pumice.controllers.queue import CLOSED_BY_PARENT, QueueController
 from tests.unit.controllers.fakes import NOON, FakeView
@@ -75,63 +74,11 @@ def order(view: Any, action: Any, target: Any, controller: Any = None) -> None:
         settle(view, *everything, controller=controller)
 
 
-def test_a_new_queue_opens_below_root() -> None:
-    view = world(new := queue("q", parent=None, state=None))
-    settle(view, new)
-    assert state(view, "q") == "Open"
-    assert view.get(QUEUE, "", "q")["spec"]["parent"] == "root"
-    assert view.events == []
-
-
-def test_a_settled_queue_needs_nothing() -> None:
-    view = world(old := queue("q"))
-    assert QueueController().reconcile(*_look(view, old)).effects == []
-
-
-def _look(view: Any, manifest: Any) -> Any:
-    (first, *_) = QueueController().concerns(QUEUE, manifest, view)
-    return first, view
-
-
-def test_an_empty_queue_closes_at_once() -> None:
-    view = world(queue("q"))
-    order(view, "CloseQueue", "q")
-    assert (state(view, "q"), mark(view, "q"), view.events) == ("Closed", None, ["CloseQueue"])
-    assert view.list("Command.bus.volcano.sh") == []
-
-
-def test_a_queue_closes_when_its_last_podgroup_is_gone() -> None:
-    view = world(queue("q"), group := podgroup("g", "q"))
-    order(view, "CloseQueue", "q")
-    assert state(view, "q") == "Closing"
-    del view.objects["PodGroup.scheduling.volcano.sh", "ns", "g"]
-    settle(view, group)
-    assert (state(view, "q"), view.events) == ("Closed", ["CloseQueue"])
-
-
 def test_podgroups_of_a_former_queue_of_that_name_do_not_count() -> None:
     old = podgroup("g", "q", creationTimestamp=rfc3339(NOON - 10))
     view = world(old, queue("q"))
     order(view, "CloseQueue", "q")
     assert state(view, "q") == "Closed"
-
-
-def test_a_closing_queue_can_be_opened_again() -> None:
-    view = world(queue("q", state="Closing"), podgroup("g", "q"))
-    order(view, "OpenQueue", "q")
-    assert (state(view, "q"), mark(view, "q"), view.events) == ("Open", "false", [])
-
-
-def test_opening_an_open_queue_changes_nothing() -> None:
-    view = world(queue("q"))
-    order(view, "OpenQueue", "q")
-    assert (state(view, "q"), mark(view, "q")) == ("Open", None)
-
-
-def test_root_cannot_be_closed() -> None:
-    view = world()
-    order(view, "CloseQueue", "root")
-    assert (state(view, "root"), view.events) == ("Open", [])
 
 
 @pytest.mark.parametrize(
@@ -147,26 +94,6 @@ def test_a_command_for_something_else_is_left_alone() -> None:
     view = world(queue("q"), other := command("CloseQueue", "q", kind="Job"))
     settle(view, other)
     assert view.list("Command.bus.volcano.sh") != []
-
-
-def test_a_parent_closes_and_opens_its_descendants() -> None:
-    view = world(queue("a"), queue("b", "a"), queue("c", "b"))
-    order(view, "CloseQueue", "a")
-    assert [(state(view, name), mark(view, name)) for name in "abc"] == [
-        ("Closed", None),
-        ("Closed", "true"),
-        ("Closed", "true"),
-    ]
-    order(view, "OpenQueue", "a")
-    assert [(state(view, name), mark(view, name)) for name in "abc"] == [("Open", "false")] * 3
-
-
-def test_a_child_closed_by_itself_stays_closed_when_its_parent_opens() -> None:
-    view = world(queue("a"), queue("b", "a"))
-    order(view, "CloseQueue", "b")
-    order(view, "CloseQueue", "a")
-    order(view, "OpenQueue", "a")
-    assert (state(view, "a"), state(view, "b"), mark(view, "b")) == ("Open", "Closed", None)
 
 
 def test_a_child_cannot_be_opened_below_a_closed_parent() -> None:
@@ -216,38 +143,7 @@ def test_retries_may_have_no_end() -> None:
     assert (plan.again_in_s, view.events) == (None, [])
 
 
-def test_a_queue_made_below_a_closed_one_is_closed() -> None:
-    view = world(queue("a", state="Closed"), new := queue("b", "a", state=None))
-    settle(view, new)
-    assert (state(view, "b"), mark(view, "b"), view.events) == ("Closed", "true", ["CloseQueue"])
-
-
-def test_a_queue_moved_below_an_open_one_opens_if_its_parent_had_closed_it() -> None:
-    view = world(moved := queue("b", state="Closed", mark="true"))
-    settle(view, moved)
-    assert (state(view, "b"), mark(view, "b")) == ("Open", "false")
-
-
 def test_a_queue_without_its_parent_is_open() -> None:
     view = world(new := queue("b", "nowhere", state=None))
     settle(view, new)
     assert state(view, "b") == "Open"
-
-
-def test_a_change_concerns_the_queue_it_is_about_and_those_below() -> None:
-    view = world(queue("a"), queue("b", parent="a"), queue("c", parent="a"), queue("d"))
-    other = command("CloseQueue", "a")
-    other["target"]["apiVersion"] = "batch.volcano.sh/v1alpha1"
-    untold = command("CloseQueue", "a")
-    del untold["target"]
-    for manifest, names in (
-        (queue("a"), ["a", "b", "c"]),
-        (queue("d"), ["d"]),
-        (podgroup("g", "b"), ["b"]),
-        (command("CloseQueue", "a"), ["a"]),
-        (command("AbortJob", "a", kind="Job"), []),
-        (other, []),
-        (untold, []),
-    ):
-        found = QueueController().concerns(kind_of(manifest), manifest, view)
-        assert [key.name for key in found] == names

@@ -101,14 +101,6 @@ def test_a_deployment_is_scaled_and_deleted_with_its_pods(plane: Plane) -> None:
     assert (plane.pods(), plane.cluster.list("ReplicaSet.apps")[0]) == ([], [])
 
 
-def test_a_pod_that_was_deleted_is_replaced(plane: Plane) -> None:
-    plane.cluster.create(workload("Deployment", replicas=2))
-    plane.run()
-    plane.cluster.delete("Pod", "default", plane.pods()[0]["metadata"]["name"])
-    plane.run()
-    assert len(plane.pods("Running")) == 2
-
-
 def test_a_rolling_update_never_has_too_few_or_too_many_pods(plane: Plane) -> None:
     limits = {"maxSurge": 1, "maxUnavailable": 1}
     strategy = {"type": "RollingUpdate", "rollingUpdate": limits}

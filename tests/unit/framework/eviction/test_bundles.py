@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 from pumice.framework.dispatch import Enabled
-from pumice.framework.eviction.gangs import (
-    Bundle,
-    _worth,
-    bundles_in_turn,
-    candidates,
-    keep_allowed,
-)
+from pumice.framework.eviction.gangs import Bundle, bundles_in_turn, candidates, keep_allowed
 from pumice.framework.session import Session
 from pumice.framework.topology.domains import GangEviction
 from pumice.plugins.gang import Gang
@@ -131,13 +125,6 @@ def test_pods_and_groups_that_must_not_be_preempted_are_left_alone() -> None:
 # What a gang can spare
 
 
-def test_tasks_beyond_the_least_number_are_safe_to_take() -> None:
-    assert World(*gang("x", 3, min_member=2)).bundles() == [
-        ("safe", ["x-0"]),
-        ("whole", ["x-1", "x-2"]),
-    ]
-
-
 def test_the_least_important_tasks_are_spared_first() -> None:
     pods = [{"priority": 5}, {"priority": 1}]
     assert World(*gang("x", 2, min_member=1, pods=pods)).bundles()[0] == ("safe", ["x-1"])
@@ -145,12 +132,6 @@ def test_the_least_important_tasks_are_spared_first() -> None:
 
 def test_of_a_gang_that_is_broken_everything_is_safe_to_take() -> None:
     assert World(*gang("x", 2, min_member=3)).bundles() == [("safe", ["x-0", "x-1"])]
-
-
-def test_a_role_keeps_its_least_number() -> None:
-    pods = [{"role": "ps"}, {"role": "worker"}, {"role": "worker"}]
-    world = World(*gang("x", 3, min_member=2, pods=pods, min_task_member={"ps": 1, "worker": 1}))
-    assert world.bundles() == [("safe", ["x-1"]), ("whole", ["x-0", "x-2"])]
 
 
 @pytest.mark.parametrize("least", range(1, 8))
@@ -213,30 +194,6 @@ def test_for_other_queues_the_bundle_that_loses_least_for_what_it_brings_goes_fi
         domain="s1",
     )
     assert world.bundles() == [("whole", ["tight-0", "tight-1"]), ("whole", ["wide-0", "wide-1"])]
-
-
-@pytest.mark.parametrize(
-    ("on", "need", "worth"),
-    [
-        (["n1"], 4000.0, 1.0),
-        (["n1", "n2"], 4000.0, 1 / 2),
-        (["n1", "n1", "n2"], 4000.0, 2 / 3),
-        (["n1", "n1"], 1000.0, 1 / 2),
-        (["n1", "n1"], 0.0, np.inf),
-    ],
-)
-def test_what_a_bundle_brings_is_compared_with_what_its_job_loses(
-    on: Any, need: float, worth: float
-) -> None:
-    """Only what is needed counts, and no more of it than is needed."""
-    pods = [{"node": name} for name in on]
-    world = World(*gang("x", len(on), min_member=len(on), pods=pods))
-    snapshot = world.ssn.snapshot
-    job = snapshot.jobs.row_of["default/x"]
-    here = [row for row in snapshot.jobs.tasks[job] if snapshot.tasks.node[row] == 0]
-    asked = np.zeros(len(snapshot.resources))
-    asked[0] = need
-    assert _worth(snapshot, Bundle(job, here, is_whole=True), asked) == pytest.approx(worth)
 
 
 def test_the_queue_that_stands_last_pays_first() -> None:

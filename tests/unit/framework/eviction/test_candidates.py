@@ -101,34 +101,3 @@ def test_passing_hopeless_nodes_over_changes_no_decision(
 def test_the_worlds_above_do_lead_to_evictions() -> None:
     evicted = [decide(random_world(seed), TIERS[0], "preempt")[0] for seed in range(8)]
     assert sum(map(bool, evicted)) > 4
-
-
-def test_jobs_for_which_nobody_goes_ask_about_few_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once all nodes are filtered out for one job, those of the next are filtered at once."""
-    nodes = [node(f"n{i:02}", cpu=4) for i in range(20)]
-    running = [
-        one
-        for i in range(20)
-        for one in (pod_group(f"r{i}", phase="Running"), pod(f"r{i}", group=f"r{i}", cpu=4))
-    ]
-    for i, one in enumerate(each for each in running if each["kind"] == "Pod"):
-        one["spec"]["nodeName"], one["status"]["phase"] = f"n{i:02}", "Running"
-    waiting = [
-        one
-        for i in range(10)
-        for one in (pod_group(f"w{i}", phase="Inqueue"), pod(f"w{i}", group=f"w{i}", cpu=2))
-    ]
-    asked: list[int] = []
-    victims = Candidates.victims
-
-    def counted(self: Candidates, scope: Any, task: Any, at: int) -> list[int]:
-        asked.append(at)
-        return victims(self, scope, task, at)
-
-    monkeypatch.setattr(Candidates, "victims", counted)
-    conf = 'actions: "preempt"\ntiers:\n- plugins:\n  - name: priority\n  - name: predicates\n'
-    decisions = Scheduler(parse_conf(conf)).cycle(
-        [queue("default"), *nodes, *running, *waiting], 0.0
-    )
-    assert not decisions.evictions
-    assert 0 < len(asked) <= 8

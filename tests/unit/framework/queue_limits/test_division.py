@@ -6,7 +6,7 @@ import pytest
 from pumice.api.kinds import Manifest
 from pumice.core.snapshot import Snapshot
 from pumice.framework.queue_limits import weighted
-from pumice.framework.queue_limits.weighted import FEW, WeightedLimits, divide, is_for_numbers
+from pumice.framework.queue_limits.weighted import WeightedLimits, divide
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import snapshot_of
 
@@ -44,12 +44,6 @@ def test_plain_numbers_and_columns_agree(seed: int, monkeypatch: pytest.MonkeyPa
     assert by_numbers.tobytes() == by_columns.tobytes()
     assert parts is not None
     assert all(parts[row] == by_columns[:, row].tolist() for row in rows.tolist())
-
-
-def test_parts_that_may_shrink_are_for_columns() -> None:
-    assert is_for_numbers([2, 0, 1])
-    assert not is_for_numbers([2, -1, 1])
-    assert not is_for_numbers([1] * (FEW + 1))
 
 
 def test_a_cluster_without_jobs_is_divided_among_nobody() -> None:

@@ -71,18 +71,6 @@ def test_amounts_are_summed_up_the_tree() -> None:
     assert np.array_equal(QueueTree.flat(cluster).sum_up(amounts), amounts)
 
 
-def test_a_chain_counts_like_the_sums_of_its_queues() -> None:
-    cluster = snapshot(*TREE)
-    tree, rows = QueueTree.of(cluster), cluster.queues.row_of
-    shape = cluster.queues.deserved.shape
-    amounts = np.arange(np.prod(shape), dtype=float).reshape(shape)
-    chain = tree.chain(rows["left"])
-    assert chain == [rows[name] for name in ("left", "top", "root")]
-    assert tree.path(rows["left"]) == tuple(reversed(chain))
-    sums = np.stack([amounts[:, tree.subtree[row]].sum(axis=1) for row in chain], axis=1)
-    assert np.array_equal(sums, tree.sum_up(amounts)[:, chain])
-
-
 def test_a_tree_is_kept_until_a_queue_changes() -> None:
     cluster = snapshot(*TREE)
     tree = QueueTree.of(cluster)

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
-from pumice.framework.topology.domains import TOP_NAME, DomainUse, domain_tree
-from pumice.testing import hyper_node, node, pod, pod_group, queue
+from pumice.framework.topology.domains import TOP_NAME, domain_tree
+from pumice.testing import hyper_node, node
 from pumice.testing.samples import snapshot_of
 
 NODES = [node(f"n{i}", cpu=4, labels={"rack": f"r{i // 2}"}) for i in range(6)]
@@ -93,46 +92,6 @@ def test_a_child_that_does_not_exist_is_left_out() -> None:
     assert rows(tree_of(hyper_node("g", tier=2, children=["gone"], nodes=["n0"])), "g") == [0]
 
 
-def test_the_domain_over_two_others_is_the_smallest_with_both() -> None:
-    tree = tree_of(*TREE, hyper_node("s2", nodes=["n4", "n5"]))
-    by_name = tree.by_name
-    assert by_name["s0"].common(by_name["s1"]) is by_name["g0"]
-    assert by_name["s0"].common(by_name["g0"]) is by_name["g0"]
-    assert by_name["s0"].common(by_name["s2"]) is tree.top
-
-
-@pytest.mark.parametrize(
-    ("nodes", "wanted"), [([0, 1], "s0"), ([0, 3], "g0"), ([0, 5], TOP_NAME), ([5], TOP_NAME)]
-)
-def test_tasks_lie_in_the_domain_of_the_lowest_tier_with_all_their_nodes(
-    nodes: Any, wanted: Any
-) -> None:
-    assert tree_of(*TREE).smallest_with(nodes).name == wanted
-
-
-def test_tasks_without_nodes_lie_nowhere() -> None:
-    assert tree_of(*TREE).smallest_with([]) is None
-
-
-def test_a_home_is_a_domain_of_the_lowest_tier_there_is() -> None:
-    tree = tree_of(*TREE, hyper_node("far", tier=2, nodes=["n4"]))
-    assert tree.home(0).name == "s0"
-    assert tree.home(4) is None
-    assert tree.has_one_home(tree.by_name["s1"])
-    assert not tree.has_one_home(tree.by_name["g0"])
-
-
-def test_node_columns_add_up_to_domain_columns() -> None:
-    tree = tree_of(*TREE)
-    sums = tree.sums(np.arange(6.0)[None, :])
-    assert dict(zip([domain.name for domain in tree.domains], sums[0].tolist(), strict=True)) == {
-        TOP_NAME: 15.0,
-        "g0": 6.0,
-        "s0": 1.0,
-        "s1": 5.0,
-    }
-
-
 def test_the_tree_is_built_again_only_when_nodes_or_hypernodes_change() -> None:
     ingest = Ingest(Snapshot())
     snapshot = ingest.load([from_manifest(each) for each in [*NODES, *TREE]])
@@ -144,30 +103,3 @@ def test_the_tree_is_built_again_only_when_nodes_or_hypernodes_change() -> None:
     assert len(second.top.rows) == 7
     ingest.upsert(from_manifest(hyper_node("s2", nodes=["n6"])))
     assert rows(domain_tree(snapshot), "s2") == [6]
-
-
-def test_use_follows_placements_promises_and_evictions_and_their_undoing() -> None:
-    snapshot = snapshot_of(
-        [
-            *NODES,
-            *TREE,
-            queue("default"),
-            pod_group("g"),
-            pod("old", group="g", cpu=2, node="n0"),
-            pod("new", group="g", cpu=1),
-            pod("late", group="g", cpu=1),
-        ]
-    )
-    tree = domain_tree(snapshot)
-    use = DomainUse(snapshot, tree)
-    s0, g0 = tree.by_name["s0"].index, tree.by_name["g0"].index
-    task = snapshot.tasks.row_of
-    assert use.now()[0, [s0, g0]].tolist() == [2000, 2000]
-    mark = snapshot.journal.mark()
-    snapshot.place(task["default/new"], 1)
-    snapshot.pipeline(task["default/late"], 2)
-    assert use.now()[0, [s0, g0]].tolist() == [3000, 4000]
-    snapshot.evict(task["default/old"])
-    assert use.now()[0, [s0, g0]].tolist() == [1000, 2000]
-    snapshot.journal.rollback(mark)
-    assert use.now()[0, [s0, g0]].tolist() == [2000, 2000]

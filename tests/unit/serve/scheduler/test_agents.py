@@ -19,7 +19,7 @@ def test_a_pod_of_an_agent_is_bound_in_the_next_cycle() -> None:
     for each in (queue("default"), node("n0", cpu=4), agent):
         cluster.create(each)
     made = all_controllers(scheduler_names=NAMES)
-    ControllerLoop(cluster, made, cluster.clock, tables=cluster.tables).run_until_quiet()
+    ControllerLoop(cluster, made, cluster.clock, versions=cluster.tables.latest).run_until_quiet()
 
     LiveScheduler(cluster, Scheduler(parse_conf(DEFAULT_CONF)), names=NAMES).cycle()
 

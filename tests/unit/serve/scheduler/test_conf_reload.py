@@ -44,28 +44,6 @@ def test_without_a_file_the_built_in_configuration_is_used_and_stays() -> None:
     assert not file.poll()
 
 
-def test_a_file_that_does_not_change_is_taken_once(path: Any) -> None:
-    path.write_text(GOOD)
-    built = []
-
-    def build(conf: Any) -> Any:
-        built.append(conf)
-        return conf
-
-    file = follow(path, build=build)
-    assert [file.poll() for _ in range(3)] == [False] * 3
-    assert len(built) == 1
-
-
-def test_a_changed_file_is_taken_at_the_next_look(path: Any) -> None:
-    path.write_text(GOOD)
-    file = follow(path)
-    path.write_text(OTHER)
-    assert file.current.actions == ("allocate",)
-    assert file.poll()
-    assert file.latest().actions == ("allocate", "backfill")
-
-
 def test_a_file_written_anew_with_the_same_bytes_is_no_change(path: Any) -> None:
     path.write_text(GOOD)
     file = follow(path)
@@ -109,17 +87,8 @@ def test_a_bad_file_is_reported_once_and_the_last_good_one_stays(
     assert [record.levelname for record in caplog.records if "not usable" in record.message] == [
         "ERROR"
     ]
-
-
-def test_a_bad_file_that_is_mended_is_taken(path: Any) -> None:
-    path.write_text(GOOD)
-    metrics = Metrics()
-    file = follow(path, metrics)
-    path.write_text(BAD)
-    file.poll()
     path.write_text(OTHER)
     assert file.poll()
-    assert file.problem is None
     assert "pumice_conf_good 1" in metrics.text()
 
 
@@ -133,32 +102,6 @@ def test_a_file_that_is_gone_leaves_the_last_good_one(path: Any) -> None:
     path.write_text(GOOD)
     assert not file.poll()
     assert file.problem is None
-
-
-def test_a_bad_file_that_was_gone_and_is_back_is_still_bad(path: Any) -> None:
-    path.write_text(GOOD)
-    file = follow(path)
-    path.write_text(BAD)
-    file.poll()
-    path.unlink()
-    file.poll()
-    path.write_text(BAD)
-    assert not file.poll()
-    assert isinstance(file.problem, ConfError)
-    assert file.current.actions == ("allocate",)
-
-
-def test_a_configuration_that_is_refused_when_built_counts_as_bad(path: Any) -> None:
-    def build(conf: Any) -> Any:
-        if "backfill" in conf.actions:
-            raise ConfError(())
-        return conf
-
-    path.write_text(GOOD)
-    file = follow(path, build=build)
-    path.write_text(OTHER)
-    assert not file.poll()
-    assert file.current.actions == ("allocate",)
 
 
 @pytest.mark.parametrize("text", [BAD, None])

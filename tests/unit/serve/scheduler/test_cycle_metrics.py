@@ -1,6 +1,5 @@
 """What a cycle is measured by: its decisions, writes, times and losses."""
 
-import itertools
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.objects import from_manifest, in_namespace
-from pumice.binder import Binder
 from pumice.binder.write_results import WriteResult, WriteResults
 from pumice.cache.ingest import Ingest
 from pumice.cluster.embedded.node_operations import add_node
@@ -17,7 +15,6 @@ from pumice.errors import ConflictError
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer, Scheduler
 from pumice.serve.scheduler.cycle_metrics import CycleMetrics, QueueMetrics
-from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import Cycle
 from pumice.testing import node, pod, pod_group, queue
 from tests.unit.serve.scheduler.test_loop import Cluster, ended_after, job, looping
@@ -46,40 +43,6 @@ def test_figures_are_counted(cluster: Any) -> None:
         'volcano_e2e_job_scheduling_duration{job_name="g"',
     ):
         assert line in text
-
-
-def test_actions_and_plugins_take_the_time_between_two_looks_at_the_clock(cluster: Any) -> None:
-    times, metrics = itertools.count(10**6), Metrics()
-    looping(cluster, metrics=metrics, clock=lambda: next(times))._turn()
-    lines = dict(line.rsplit(" ", 1) for line in metrics.text().splitlines() if line[0] != "#")
-    action = 'volcano_action_scheduling_latency_milliseconds_sum{action="allocate"}'
-    assert 0 < float(lines[action]) < 60_000
-    plugins = [
-        float(lines[each]) for each in lines if each.startswith("volcano_plugin") and "_sum" in each
-    ]
-    assert plugins
-    assert all(0 < each < 60_000 for each in plugins)
-
-
-def test_each_lost_event_is_counted_once(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    metrics = Metrics()
-    loop = looping(cluster, metrics=metrics)
-    for lost, counted in ((2, 2), (2, 2), (5, 5)):
-        monkeypatch.setattr(Binder, "events_lost", lost)
-        loop._turn()
-        assert f"pumice_events_dropped_total {counted}" in metrics.text()
-
-
-def test_a_job_that_names_no_queue_is_counted_in_the_default_one(cluster: Any) -> None:
-    bare = pod_group("bare", queue=None, phase="Running")
-    pods = [pod(f"bare-{i}", group="bare", cpu=1, node="n") for i in range(2)]
-    cluster.restore([*cluster.list("Node")[0], bare, *pods])
-    make_queues(cluster)
-    metrics = Metrics()
-    loop, stop, _ = ended_after(cluster, 1, metrics=metrics)
-    loop.run(stop)
-    labels = '{job_name="bare",job_namespace="default",queue="default"}'
-    assert f"volcano_e2e_job_scheduling_duration{labels}" in metrics.text()
 
 
 class Recorded:
@@ -322,12 +285,9 @@ def test_jobs_that_found_no_place_are_reported_with_what_they_miss() -> None:
     assert series['volcano_unschedule_task_count{job_id="b"}'] == str(9 - found)
 
 
-def test_shares_of_jobs_are_reported() -> None:
+def test_shares_of_jobs_are_reported_under_drf_alone() -> None:
     world = World("proportion", queue("q"), *gang("a", 2))
     assert world.cycle()['volcano_job_share{job_id="a",job_ns="default"}'] == "0.25"
-
-
-def test_shares_of_jobs_are_reported_under_drf_alone() -> None:
     world = World("proportion", queue("q"), *gang("a", 2))
     world.scheduler = Scheduler(parse_conf(CONF.replace("{name: drf}, ", "") % "proportion"))
     assert not any(name.startswith("volcano_job_share") for name in world.cycle())
@@ -341,12 +301,3 @@ def test_a_job_that_is_gone_is_reported_no_more() -> None:
         world.ingest.delete(from_manifest(in_namespace(manifest)))
     world.ingest.settle()
     assert not [name for name in world.cycle(10.0) if 'job_id="a"' in name]
-
-
-def test_figures_of_queues_are_worked_out_only_now_and_then() -> None:
-    world = World("proportion", queue("q"), *gang("a", 2))
-    name = 'volcano_queue_allocated_milli_cpu{queue_name="q"}'
-    assert world.cycle(100.0)[name] == "2000"
-    world.metrics.queue_amounts("q", "allocated", 1, 1, {})
-    assert world.cycle(104.0)[name] == "1"
-    assert world.cycle(105.0)[name] == "2000"

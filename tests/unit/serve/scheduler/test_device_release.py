@@ -93,14 +93,6 @@ def world() -> World:
     return World()
 
 
-def test_a_device_that_is_given_back_is_free(world: World) -> None:
-    world.writer.refuse = refuse_bind_of_p
-    assert world.cycle() == ["default/p"]
-    assert world.holders() == []
-    assert world.cycle() == ["default/r"]
-    assert world.holders() == ["r"]
-
-
 def test_a_device_that_may_still_be_held_is_given_to_nobody(world: World) -> None:
     world.writer.refuse = refuse_release_too
     assert world.cycle() == ["default/p"]
@@ -148,27 +140,3 @@ def test_devices_under_release_count_as_taken_after_tables_are_rebuilt() -> None
     assert world.cycle() == []
     world.live._start_over()
     assert world.cycle() == []
-
-
-@pytest.mark.parametrize("error", [None, RejectedError("Pod", problem="no")])
-def test_a_refused_bind_releases_at_once_what_was_reserved_for_it(error: Any) -> None:
-    """Where answers come at once nothing is assumed, and nothing else would release it."""
-
-    class Answering:
-        def submit(self, write: Any, *, lane: Any, done: Any = None) -> None:
-            done(error if write.verb == "bind" else ConflictError())
-
-        def flush(self, timeout_s: float) -> bool:
-            return True
-
-    cluster = EmbeddedCluster(VirtualClock(0.0))
-    make_queues(cluster)
-    add_node(cluster, "n", {"cpu": "1", "memory": "8Gi"})
-    cluster.create(pod_group("g", phase="Inqueue"))
-    cluster.create(pod("p", group="g", cpu=1))
-    scheduler = Scheduler(parse_conf(CONF))
-    live = LiveScheduler(cluster, scheduler, assume=False, writer=Answering())
-    released: list[Any] = []
-    live.binder.unreserve = lambda pod, uid: bool(released.append(pod))  # type: ignore[method-assign,func-returns-value]
-    live.cycle()
-    assert released == (["default/p"] if error else [])

@@ -8,7 +8,6 @@ import pytest
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.conf import parse_conf
-from pumice.api.groups import PodGroupStatus
 from pumice.clock import VirtualClock
 from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.node_operations import add_node
@@ -16,7 +15,7 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.status import PHASES
 from pumice.errors import ConflictError, FencedError, NotFoundError, RejectedError, UnavailableError
 from pumice.plugin import Plugin, SimulatorAssumptions
-from pumice.scheduler import Observer, Scheduler
+from pumice.scheduler import Scheduler
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.testing import pod, pod_group, priority_class, queue
@@ -153,28 +152,27 @@ def test_a_gate_whose_removal_fails_is_removed_again(cluster: Any, writer: Any) 
     assert gates(cluster, "late") == []
 
 
-def test_a_refused_bind_frees_the_room_and_the_pod_waits_ever_longer(
-    cluster: Any, writer: Any, live: Any
+@pytest.mark.parametrize(
+    ("error", "tries", "is_reported"),
+    [
+        (RejectedError("Pod", problem="no"), [0, 2, 5, 10, 19], True),
+        (UnavailableError(problem="not sent", sent=False), [0, 2, 5, 10, 19, 28], False),
+    ],
+)
+def test_a_bind_that_fails_frees_the_room_and_is_tried_ever_more_rarely(
+    cluster: Any, writer: Any, live: Any, error: Any, tries: list[int], is_reported: bool
 ) -> None:
     tried = []
-    for second in range(12):
+    for second in range(32):
         if live.cycle().decisions.binds:
             tried.append(second)
-        writer.go(RejectedError("Pod", problem="no"))
+        writer.go(error)
         cluster.clock.advance(1)
-    assert tried == [0, 2, 5, 10]
+    assert tried == tries
+    reasons = {event["reason"] for event in cluster.list("Event")[0]}
+    assert ("FailedScheduling" in reasons) == is_reported
     rival(cluster)
     assert live.cycle().decisions.binds == {"default/r": "n"}
-
-
-def test_a_refused_pod_is_bound_when_the_refusal_ends(cluster: Any, writer: Any, live: Any) -> None:
-    live.cycle()
-    writer.go(RejectedError("Pod", problem="no"))
-    for _ in range(4):
-        live.cycle()
-        writer.go()
-        cluster.clock.advance(1)
-    assert node_of(cluster) == "n"
 
 
 def test_a_bind_without_an_answer_keeps_its_room_and_is_sent_again(
@@ -234,28 +232,6 @@ def test_a_pod_that_is_gone_is_not_placed_again(cluster: Any, writer: Any, live:
     assert live.cycle().decisions.binds == {"default/p": "n"}
 
 
-def test_a_write_that_was_not_sent_gives_its_room_back_at_once(
-    cluster: Any, writer: Any, live: Any
-) -> None:
-    live.cycle()
-    writer.go(UnavailableError(problem="not sent", sent=False))
-    rival(cluster)
-    assert live.cycle().decisions.binds == {"default/r": "n"}
-
-
-def test_while_nothing_can_be_sent_a_pod_is_tried_ever_more_rarely(
-    cluster: Any, writer: Any, live: Any
-) -> None:
-    tried = []
-    for second in range(32):
-        if live.cycle().decisions.binds:
-            tried.append(second)
-        writer.go(UnavailableError(problem="not sent", sent=False))
-        cluster.clock.advance(1)
-    assert tried == [0, 2, 5, 10, 19, 28]
-    assert not [e for e in cluster.list("Event")[0] if e["reason"] == "FailedScheduling"]
-
-
 def test_a_bind_whose_report_is_lost_is_looked_up_in_the_end(
     cluster: Any, writer: Any, live: Any
 ) -> None:
@@ -269,77 +245,6 @@ def test_a_bind_whose_report_is_lost_is_looked_up_in_the_end(
     assert live.recovery.undone == 1
     cluster.clock.advance(2)
     assert live.cycle().decisions.binds == {"default/p": "n"}
-
-
-def test_a_bind_that_waits_for_its_turn_is_not_taken_for_lost(
-    cluster: Any, writer: Any, live: Any
-) -> None:
-    """Answers to earlier binds show that the queue moves, however slowly."""
-    add_node(cluster, "m", {"cpu": "1", "memory": "8Gi"})
-    live.cycle()
-    rival(cluster)
-    live.cycle()
-    cluster.clock.advance(500)
-    first = next(each for each in writer.waiting if each[0].verb == "bind")
-    writer.waiting.remove(first)
-    DirectWriter(cluster).submit(first[0], lane=first[1], done=first[2])
-    live.cycle()
-    cluster.clock.advance(200)
-    live.cycle()
-    assert live.recovery.undone == 0
-    cluster.clock.advance(500)
-    live.cycle()
-    assert live.recovery.undone == 1
-
-
-def test_one_answer_that_cannot_be_taken_in_does_not_cost_the_others(
-    cluster: Any, writer: Any, live: Any
-) -> None:
-    add_node(cluster, "m", {"cpu": "1", "memory": "8Gi"})
-    rival(cluster)
-    assert len(live.cycle().decisions.binds) == 2
-    learn = live.recovery._learn_bind
-
-    def fails(outcome: Any, now: Any) -> None:
-        if outcome.key == "default/p":
-            raise RuntimeError("no")
-        learn(outcome, now)
-
-    live.recovery._learn_bind = fails
-    writer.go(RejectedError("Pod", problem="no"))
-    with pytest.raises(RuntimeError):
-        live.cycle()
-    assert list(live.recovery._binds) == ["default/p"]
-    live.recovery._learn_bind = learn
-    for _ in range(3):
-        cluster.clock.advance(6)
-        live.cycle()
-        writer.go()
-    assert node_of(cluster)
-    assert node_of(cluster, "r")
-
-
-def test_a_newer_status_of_a_group_is_not_taken_back_when_an_older_one_is_due(
-    cluster: Any, writer: Any, live: Any
-) -> None:
-    live.cycle()
-    answer_patches(writer)
-    live.catch_up()
-    cluster.clock.advance(9)
-    live.binder.written_groups = {"default/g": (PodGroupStatus(phase="Running"), {})}
-    live.recovery.assume_groups(cluster.now())
-    cluster.clock.advance(2)
-    live.catch_up()
-    assert phase(live) == "Running"
-
-
-def test_a_conflict_over_a_pod_that_is_not_bound_gives_the_room_back(
-    cluster: Any, writer: Any, live: Any
-) -> None:
-    live.cycle()
-    writer.go(ConflictError("Pod", problem="being deleted"))
-    rival(cluster)
-    assert live.cycle().decisions.binds == {"default/r": "n"}
 
 
 def test_what_others_bound_elsewhere_is_counted_there(cluster: Any, writer: Any, live: Any) -> None:
@@ -495,12 +400,6 @@ def answer_patches(writer: Any, error: Any = None) -> None:
     writer.waiting = [each for each in writer.waiting if each[0].verb != "patch"]
 
 
-def test_a_group_has_its_phase_before_the_cluster_shows_it(live: Any) -> None:
-    live.cycle()
-    live.catch_up()
-    assert phase(live) == "Inqueue"
-
-
 def test_a_group_whose_status_was_not_written_is_as_the_cluster_has_it(
     writer: Any, live: Any
 ) -> None:
@@ -520,36 +419,6 @@ def test_a_group_never_reported_is_taken_as_the_cluster_has_it(
     cluster.clock.advance(11)
     live.catch_up()
     assert phase(live) == ""
-
-
-def test_nothing_is_written_by_one_that_leads_no_more(cluster: Any, writer: Any) -> None:
-    leads = [True]
-    live = LiveScheduler(
-        cluster,
-        Scheduler(parse_conf(CONF)),
-        assume=True,
-        writer=writer,
-        may_write=lambda: leads[0],
-    )
-    leads[0] = False
-    cycle = live.cycle()
-    assert cycle.dropped
-    assert cycle.decisions.binds
-    assert not writer.waiting
-    assert live.recovery.open == 0
-    leads[0] = True
-    assert not live.cycle().dropped
-
-
-def test_a_cycle_that_breaks_off_while_writing_is_marked(cluster: Any, live: Any) -> None:
-    class Broken:
-        def submit(self, write: Any, *, lane: Any, done: Any = None) -> None:
-            raise RuntimeError("no")
-
-    live.binder._writer = Broken()
-    with pytest.raises(RuntimeError):
-        live.cycle()
-    assert live.stale
 
 
 def test_only_nodes_with_one_of_the_labels_count(cluster: Any, writer: Any) -> None:
@@ -580,26 +449,6 @@ def test_gated_pods_are_not_reported_that_they_wait(cluster: Any, live: Any, wri
     said = cluster.get("Pod", "default", "a")["status"]["conditions"]
     assert [one["reason"] for one in said] == ["SchedulingGated"]
     assert cluster.get("Pod", "default", "b")["status"]["conditions"]
-
-
-def test_an_observer_is_reported_each_step(cluster: Any, live: Any) -> None:
-    seen = []
-
-    class Watching(Observer):
-        def synced(self) -> None:
-            seen.append("synced")
-
-        def opened(self, ssn: Any) -> None:
-            seen.append("opened")
-
-        def action_done(self, action: Any) -> None:
-            seen.append(action)
-
-        def decided(self, ssn: Any, decisions: Any) -> None:
-            seen.append("decided")
-
-    live.cycle(Watching())
-    assert seen == ["synced", "opened", "enqueue", "allocate", "preempt", "decided"]
 
 
 class Cool(Plugin, name="cool"):
@@ -635,3 +484,30 @@ def test_jobs_start_as_soon_as_their_node_is_measured_to_be_less_busy() -> None:
     load["cpu"] = 5.0
     live.cycle()
     assert cluster.get("Pod", "default", "g-0")["spec"]["nodeName"] == "n"
+
+
+def test_one_answer_that_cannot_be_taken_in_does_not_cost_the_others(
+    cluster: Any, writer: Any, live: Any
+) -> None:
+    add_node(cluster, "m", {"cpu": "1", "memory": "8Gi"})
+    rival(cluster)
+    assert len(live.cycle().decisions.binds) == 2
+    learn = live.recovery._learn_bind
+
+    def fails(outcome: Any, now: Any) -> None:
+        if outcome.key == "default/p":
+            raise RuntimeError("no")
+        learn(outcome, now)
+
+    live.recovery._learn_bind = fails
+    writer.go(RejectedError("Pod", problem="no"))
+    with pytest.raises(RuntimeError):
+        live.cycle()
+    assert list(live.recovery._binds) == ["default/p"]
+    live.recovery._learn_bind = learn
+    for _ in range(3):
+        cluster.clock.advance(6)
+        live.cycle()
+        writer.go()
+    assert node_of(cluster)
+    assert node_of(cluster, "r")

@@ -12,26 +12,6 @@ from pumice.testing import node
 from tests.present import read_as
 
 
-def test_readings_come_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = threading.Event()
-
-    class Source:
-        def read(self, nodes: Any, now: Any) -> Any:
-            asked.set()
-            return {each.metadata.name: {"cpu": 1.0, "memory": 2.0} for each in nodes}
-
-    monkeypatch.setattr("pumice.serve.scheduler.loop.usage_source", lambda *_: Source())
-    usage = BackgroundUsage({"type": "prometheus", "address": "http://x"}, lambda: 0.0)
-    assert usage.latest() == {}
-    assert usage._thread.daemon  # a reading in progress does not keep the process
-    usage.set_nodes([read_as(Node, node("n"))])
-    usage.start()
-    assert asked.wait(10)
-    usage.stop()
-    usage._thread.join(10)
-    assert usage.latest() == {"n": {"cpu": 1.0, "memory": 2.0}}
-
-
 def test_a_reading_that_breaks_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, now = threading.Event(), iter(range(0, 10**6, 1000))
 

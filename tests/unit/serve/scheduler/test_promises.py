@@ -162,17 +162,6 @@ def test_a_run_that_outlives_its_bound_moves_a_start_and_few_writes_say_so(
         assert re.match("moved 1 min.* later, as default/old outlived its bound: 2 nodes", text)
 
 
-def test_a_job_whose_nodes_are_being_left_goes_first(world: World) -> None:
-    world.add("long", 1, 9000)
-    world.run(1)
-    for grace_s in (30, 0):
-        for each in ("old-0", "side-0"):
-            world.cluster.delete("Pod", "default", each, grace_s=grace_s)
-            world.run(1, cycles=1)
-    assert {node_of(world, f"wide-{i}") for i in range(2)} < {"n1", "n2", "n3"}
-    assert [reason for reason, _ in world.told("wide")] == ["Reserved", "ReservationKept"]
-
-
 def test_a_node_that_goes_is_named(world: World) -> None:
     free = next(each for each in world.stated("wide")["nodes"] if each != node_of(world, "old-0"))
     world.cluster.patch("Node", "", free, {"spec": {"unschedulable": True}})

@@ -122,54 +122,6 @@ def test_a_new_configuration_begins_a_cycle(cluster: Any) -> None:
     assert loop._may_start()
 
 
-class Events:
-    """An event that is set, or a wait that is over, at chosen times of a clock."""
-
-    def __init__(self, now: list[float], *at: float) -> None:
-        self._now = now
-        self._at = [*at]
-
-    def is_set(self) -> bool:
-        return False
-
-    def clear(self) -> None:
-        del self._at[0]
-
-    def wait(self, timeout: float) -> bool:
-        until = self._now[0] + timeout
-        is_woken = bool(self._at) and self._at[0] <= until
-        self._now[0] = max(self._now[0], self._at[0]) if is_woken else until
-        return is_woken
-
-
-@pytest.mark.parametrize(
-    ("took_s", "changes", "due", "looks"),
-    [
-        (0.0, (0.3,), None, [0.305]),  # gathered for a while
-        (0.02, (0.3,), None, [0.305]),
-        (0.02, (0.01,), None, [0.06]),  # three times as long as the last cycle
-        (0.7, (0.01,), None, [1.0]),  # and never later than the period
-        (0.0, (), None, []),
-        (0.0, (), 0.25, []),
-    ],
-)
-def test_changes_gather_in_proportion_to_the_last_cycle(
-    took_s: float, changes: tuple[float, ...], due: float | None, looks: list[float]
-) -> None:
-    now, found = [0.0], []
-
-    def look() -> bool:
-        found.append(round(now[0], 6))
-        return True
-
-    wake: Any = Events(now, *changes)
-    rhythm = Rhythm(wake, lambda: now[0], 0.005, lambda: None)
-    rhythm._took_s = took_s
-    stop: Any = Events(now)
-    rhythm.wait(stop, 1.0, due, look)
-    assert (found or [now[0]]) == (looks or [due or 1.0])
-
-
 def test_cycles_begin_with_events_in_a_thread(cluster: Any) -> None:
     wake, bound, stop = threading.Event(), threading.Event(), threading.Event()
     cluster.new_wake = lambda: wake
@@ -191,3 +143,22 @@ def test_cycles_begin_with_events_in_a_thread(cluster: Any) -> None:
         stop.set()
         wake.set()
         thread.join()
+
+
+@pytest.mark.parametrize(("change_after_s", "begins_after_s"), [(0.0, 0.015), (0.1, 0.105)])
+def test_cycles_are_apart_but_a_pod_that_comes_alone_does_not_wait(
+    change_after_s: float, begins_after_s: float
+) -> None:
+    class Waiting(threading.Event):
+        """Waits on a clock of its own; a change comes after a while."""
+
+        now = 0.0
+
+        def wait(self, timeout: float | None = None) -> bool:
+            Waiting.now += (timeout or 0.0) if self is stop else change_after_s
+            return self is not stop
+
+    stop, wake = Waiting(), Waiting()
+    rhythm = Rhythm(wake, lambda: Waiting.now, 0.005, lambda: None)
+    rhythm.wait(stop, 1.0, None, lambda: True)
+    assert Waiting.now == pytest.approx(begins_after_s)

@@ -1,7 +1,6 @@
 """A scheduler in the shadow: it writes nothing, and finds where another one did otherwise."""
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.node_operations import add_node
-from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError
 from pumice.metrics import Metrics
 from pumice.scheduler import Scheduler
@@ -20,9 +18,9 @@ from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.loop import SchedulerLoop
 from pumice.serve.scheduler.shadow import PATIENCE_S
 from pumice.testing import pod, pod_group, priority_class
+from tests.unit.serve.scheduler.test_loop import Cluster
 
 GROUP = "PodGroup.scheduling.volcano.sh"
-QUEUE = "Queue.scheduling.volcano.sh"
 PREEMPTING = """
 actions: "enqueue, allocate, preempt"
 tiers:
@@ -32,42 +30,26 @@ tiers:
   - name: conformance
   - name: predicates
 """
+EVICTED = {"type": "Ready", "status": "False", "reason": "Evict"}
+DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 
 
-class Cluster(EmbeddedCluster):
-    """An embedded cluster that counts what the shadow tries to write."""
+class ReadOnly(Cluster):
+    """A cluster that counts what the shadow tries to write."""
 
     def __init__(self) -> None:
-        super().__init__(VirtualClock(0.0))
+        super().__init__()
         self.submitted: list[Any] = []
-
-    def new_wake(self) -> threading.Event:
-        return threading.Event()
-
-    def wait_current(self, timeout_s: float) -> list[str]:
-        return []
-
-    def wait_synced(self, timeout_s: float) -> list[str]:
-        return []
-
-    def read(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Any:
-        return self.get(kind, namespace, name)
-
-    def troubles(self) -> dict[str, str]:
-        return {}
 
     def submit(self, write: Any, *, lane: Any, done: Any = None) -> None:
         self.submitted.append(write)
-
-    def flush(self, timeout_s: float) -> bool:
-        return True
 
 
 class Scene:
     """A cluster, a shadow, and another scheduler that is turned by hand."""
 
     def __init__(self, report: Path) -> None:
-        self.cluster = Cluster()
+        self.cluster = ReadOnly()
         self.report_path = report
         self.metrics = Metrics()
         options = SchedulerOptions(shadow=True, shadow_report=str(report), schedule_period_s=1.0)
@@ -116,17 +98,6 @@ def test_a_shadow_writes_nothing(scene: Scene) -> None:
     assert scene.cluster.get(GROUP, "default", "job")["status"]["phase"] == "Inqueue"
 
 
-def test_the_same_decision_is_counted(scene: Scene) -> None:
-    scene.submit("job")
-    scene.turn()
-    scene.bind("job-0", "a")
-    found = scene.report()
-    assert found["binds"] == {"same": 1, "other_node": 0, "only_running": 0}
-    assert found["agreement"] == 1
-    assert found["differences"] == []
-    assert 'pumice_shadow_binds_total{outcome="same"} 1' in scene.metrics.text()
-
-
 def test_another_node_is_listed_with_both_names(scene: Scene) -> None:
     add_node(scene.cluster, "b", {"cpu": "4", "memory": "8Gi"}, labels={"disk": "fast"})
     scene.submit("job", spec={"nodeSelector": {"disk": "fast"}})
@@ -136,43 +107,6 @@ def test_another_node_is_listed_with_both_names(scene: Scene) -> None:
     assert found["binds"]["other_node"] == 1
     [one] = found["differences"]
     assert (one["running"], one["shadow"], one["what"]) == ("a", "b", "bind")
-
-
-def test_a_bind_that_the_shadow_refused_has_its_reason(scene: Scene) -> None:
-    scene.submit("large", cpu=9)
-    scene.turn()
-    scene.bind("large-0", "a")
-    found = scene.report()
-    assert found["binds"]["only_running"] == 1
-    assert found["agreement"] == 0
-    [one] = found["differences"]
-    assert "cpu" in one["shadow"]
-
-
-def test_a_pod_that_the_running_scheduler_leaves_waiting_is_listed(scene: Scene) -> None:
-    scene.submit("job")
-    for _ in range(int(PATIENCE_S)):
-        scene.turn()
-    found = scene.report()
-    [one] = found["wouldPlace"]
-    assert (one["pod"], one["node"]) == ("default/job-0", "a")
-    assert "pumice_shadow_would_place 1" in scene.metrics.text()
-    scene.bind("job-0", "a")
-    assert scene.report()["wouldPlace"] == []
-
-
-@pytest.mark.parametrize(("marked", "counted"), [(True, 1), (False, 0)])
-def test_only_what_a_scheduler_evicted_counts(scene: Scene, marked: bool, counted: int) -> None:
-    scene.submit("job", spec={"terminationGracePeriodSeconds": 300})
-    scene.bind("job-0", "a")
-    running = scene.cluster.get("Pod", "default", "job-0")
-    said = [{"type": "Ready", "status": "False", "reason": "Evict"}] if marked else []
-    running["status"] = {"phase": "Running", "conditions": said}
-    scene.cluster.update_status(running)
-    scene.turn()
-    scene.cluster.delete("Pod", "default", "job-0")
-    found = scene.report()
-    assert found["evictions"]["only_running"] == counted
 
 
 def test_a_running_pod_that_is_gone_at_once_is_no_eviction(scene: Scene) -> None:
@@ -200,8 +134,7 @@ def test_an_eviction_that_both_decide_is_the_same(scene: Scene) -> None:
     assert scene.loop._shadow is not None
     [victim] = scene.loop._shadow._evicted
     running = scene.cluster.get("Pod", *victim.split("/"))
-    evicted = {"type": "Ready", "status": "False", "reason": "Evict"}
-    status = {"phase": "Running", "conditions": [evicted]}
+    status = {"phase": "Running", "conditions": [EVICTED]}
     scene.cluster.update_status({**running, "status": status})
     scene.cluster.delete("Pod", *victim.split("/"))
     found = scene.report()
@@ -234,6 +167,8 @@ def test_two_pumices_agree(scene: Scene) -> None:
         running.step()
     found = scene.report()
     assert found["binds"] == {"same": 4, "other_node": 0, "only_running": 0}
+    assert (found["agreement"], found["differences"]) == (1, [])
+    assert 'pumice_shadow_binds_total{outcome="same"} 4' in scene.metrics.text()
 
 
 def test_a_report_shows_its_time_and_its_cycles(scene: Scene) -> None:
@@ -277,6 +212,8 @@ def test_a_pod_counts_as_left_waiting_after_ten_seconds(scene: Scene) -> None:
             "running_says": "Unschedulable",
         }
     ]
+    scene.bind("job-0", "a")
+    assert scene.report()["wouldPlace"] == []
 
 
 def test_a_pod_that_was_made_again_is_another(scene: Scene) -> None:
@@ -303,18 +240,20 @@ def test_a_difference_is_described_and_the_agreement_is_a_share(scene: Scene) ->
         "1970-01-01T00:00:01Z", "default/large-0", "default/large",
     )  # fmt: skip
     assert (one["what"], one["running"]) == ("bind", "a")
+    assert "needs 9 CPU" in one["shadow"]
 
 
-def test_an_eviction_that_the_shadow_did_not_decide_is_described(scene: Scene) -> None:
+@pytest.mark.parametrize(("said", "counted"), [([EVICTED], 1), ([DISRUPTED], 1), ([], 0)])
+def test_only_what_a_scheduler_evicted_counts(scene: Scene, said: Any, counted: int) -> None:
     scene.submit("job", spec={"terminationGracePeriodSeconds": 300})
     scene.bind("job-0", "a")
-    target = {"type": "DisruptionTarget", "status": "True"}
-    status = {"phase": "Running", "conditions": [target]}
+    status = {"phase": "Running", "conditions": said}
     scene.cluster.merge_status("Pod", "default", "job-0", status)
     scene.turn()
     scene.cluster.delete("Pod", "default", "job-0")
     found = scene.report()
-    assert found["evictions"] == {"same": 0, "only_running": 1}
-    (one,) = found["differences"]
-    assert (one["what"], one["running"], one["shadow"]) == ("evict", "evicted", "not evicted")
-    assert 'pumice_shadow_evictions_total{outcome="only_running"} 1' in scene.metrics.text()
+    assert found["evictions"] == {"same": 0, "only_running": counted}
+    described = [(one["what"], one["running"], one["shadow"]) for one in found["differences"]]
+    assert described == [("evict", "evicted", "not evicted")] * counted
+    metric = f'pumice_shadow_evictions_total{{outcome="only_running"}} {counted}'
+    assert (metric in scene.metrics.text()) == bool(counted)

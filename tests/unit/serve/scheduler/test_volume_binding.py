@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.api.decisions import BindVolumes, ClaimChoice, Decisions
 from pumice.clock import VirtualClock
 from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.embedded.volumes import VolumeController
-from pumice.errors import ConflictError, FencedError, RejectedError, UnavailableError
 from pumice.scheduler import Scheduler
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
@@ -170,19 +168,6 @@ def test_a_pod_is_bound_after_its_claim(assume: bool) -> None:
     assert [kind for kind, _ in world.wire.writes if kind in (CLAIM, "bind")] == [CLAIM, "bind"]
 
 
-def test_a_pod_that_waits_keeps_its_room(world: World) -> None:
-    world.claim("c")
-    world.pod("p", "c")
-    world.second()
-    for name in ("q", "r"):
-        world.pod(name)
-    world.second()
-    placed = {name: world.node_of(name) for name in ("q", "r")}
-    assert sorted(map(str, placed.values())) == sorted(
-        ["None", "b" if world.selected("c") == "a" else "a"]
-    )
-
-
 def test_the_smallest_volume_that_a_node_reaches_is_kept_for_the_claim(world: World) -> None:
     world.volume("large", "b", capacity={"storage": "9Gi"})
     world.volume("small", "b", capacity={"storage": "2Gi"})
@@ -225,43 +210,6 @@ def test_two_pods_of_one_cycle_take_two_volumes(world: World) -> None:
     assert {world.node_of("p-c"), world.node_of("p-d")} == {"a", "b"}
 
 
-def test_a_volume_on_its_way_to_a_claim_is_not_given_to_another(world: World) -> None:
-    world.volume("v", "a")
-    world.claim("c", "local")
-    world.pod("p", "c", cpu="100m")
-    world.wire.delayed = []
-    world.second()
-    world.claim("d", "local")
-    world.pod("q", "d", cpu="100m")
-    assert world.second().binds == {}
-    world.wire.go()
-    world.turn(2)
-    assert (world.node_of("p"), world.node_of("q")) == ("a", None)
-
-
-def test_a_gang_shares_a_claim_on_one_node(world: World) -> None:
-    add_node(world.cluster, "big", {"cpu": "4", "memory": "8Gi"})
-    world.claim("c")
-    world.cluster.create(pod_group("g", phase=None, min_member=3))
-    for number in range(3):
-        world.pod(f"p{number}", "c", group="g")
-    world.turn(2)
-    assert {world.node_of(f"p{number}") for number in range(3)} == {"big"}
-    assert len(world.wire.of(CLAIM)) == 1
-
-
-def test_a_pod_that_comes_later_follows_the_claim(world: World) -> None:
-    world.claim("c")
-    world.pod("p", "c", cpu="100m")
-    world.second()
-    world.pod("q", "c", cpu="100m")
-    world.second()
-    world.binder.sync()
-    world.turn(2)
-    assert world.node_of("q") == world.node_of("p") == world.selected("c")
-    assert len(world.wire.of(CLAIM)) == 1
-
-
 def test_pods_that_come_while_a_claim_s_node_is_still_being_written_follow_it(
     world: World,
 ) -> None:
@@ -295,17 +243,6 @@ def test_a_claim_that_is_never_bound_frees_the_room_with_a_reason(world: World) 
     assert world.node_of("p") is None
 
 
-def test_what_was_selected_stays_after_the_time_is_up(world: World) -> None:
-    world.claim("c")
-    world.pod("p", "c")
-    for _ in range(25):
-        world.second()
-    assert world.selected("c")
-    world.turn(2)
-    assert world.node_of("p") == world.selected("c")
-    assert len(world.wire.of(CLAIM)) == 1
-
-
 def test_a_provisioner_that_takes_the_selection_back_lets_the_pod_go_elsewhere(
     world: World,
 ) -> None:
@@ -333,46 +270,6 @@ def test_a_volume_that_is_taken_away_again_is_not_waited_for(world: World) -> No
     assert world.node_of("p") == "a"
 
 
-@pytest.mark.parametrize("done", [True, False])
-def test_a_write_without_an_answer_is_sent_again(world: World, done: bool) -> None:
-    world.claim("c")
-    world.pod("p", "c")
-    world.wire.fail[CLAIM] = UnavailableError(problem="timeout")
-    world.wire.loses_answer = done
-    world.second()
-    world.wire.fail.clear()
-    world.turn(3)
-    assert world.node_of("p") == world.selected("c")
-    assert not world.events()
-
-
-def test_a_conflict_is_tried_again_on_top_of_what_changed(world: World) -> None:
-    world.claim("c")
-    world.pod("p", "c")
-    world.wire.fail[CLAIM] = ConflictError(CLAIM, "default", "c", "changed")
-    world.second()
-    world.second()
-    assert len(world.wire.of(CLAIM)) == 1  # nothing new is known of the claim
-    world.wire.fail.clear()
-    world.cluster.patch(CLAIM, "default", "c", {"metadata": {"labels": {"x": "y"}}})
-    world.turn(3)
-    assert world.node_of("p") == world.selected("c")
-    assert len(world.wire.of(CLAIM)) == 2
-
-
-def test_a_conflict_without_a_change_is_tried_again_soon(world: World) -> None:
-    world.claim("c")
-    world.pod("p", "c")
-    world.wire.fail[CLAIM] = ConflictError(CLAIM, "default", "c", "changed")
-    world.second()
-    world.wire.fail.clear()
-    for _ in range(6):
-        world.second()
-    world.turn(2)
-    assert world.node_of("p") == world.selected("c")
-    assert len(world.wire.of(CLAIM)) == 2
-
-
 def test_a_volume_that_somebody_else_took_is_not_taken_from_them(world: World) -> None:
     world.volume("v", "a")
     world.volume("w", "b")
@@ -388,19 +285,6 @@ def test_a_volume_that_somebody_else_took_is_not_taken_from_them(world: World) -
     world.turn(4)
     assert world.owner(taken) == other
     assert world.node_of("p") == ("b" if taken == "v" else "a")
-
-
-@pytest.mark.parametrize("error", [RejectedError(CLAIM, problem="no"), FencedError(CLAIM)])
-def test_a_refused_write_frees_the_room(world: World, error: Any) -> None:
-    world.claim("c")
-    world.pod("p", "c")
-    world.wire.fail[CLAIM] = error
-    world.second()
-    world.second()
-    assert not len(world.live.volumes)
-    world.wire.fail.clear()
-    world.turn(4)
-    assert world.node_of("p") == world.selected("c")
 
 
 @pytest.mark.parametrize("what", ["pod", "claim", "node", "volume"])
@@ -455,44 +339,3 @@ def test_a_new_scheduler_goes_on_where_a_killed_one_stopped(
     assert len(world.wire.of(CLAIM) + world.wire.of(VOLUME)) == 1
     assert len(world.wire.of("bind")) == 1
     assert world.node_of("p") == (before[0] or ("a" if before[1] else "b"))
-
-
-def test_tables_made_anew_lead_the_pod_to_the_same_volume(world: World) -> None:
-    world.claim("c")
-    world.pod("p", "c")
-    world.second()
-    selected = world.selected("c")
-    world.live.stale = True
-    world.turn(3)
-    assert world.node_of("p") == selected == world.selected("c")
-    assert len(world.wire.of("bind")) == 1
-
-
-def test_a_bind_that_is_refused_after_the_claim_is_bound_is_tried_again(world: World) -> None:
-    world.claim("c")
-    world.pod("p", "c")
-    world.wire.fail["bind"] = RejectedError("Pod", "default", "p", "no")
-    world.turn(3)
-    assert world.node_of("p") is None
-    world.wire.fail.clear()
-    world.turn(5)
-    assert world.node_of("p") == world.selected("c")
-
-
-def test_the_time_at_which_a_pod_gives_up_is_known(world: World) -> None:
-    assert world.live.next_due is None
-    world.claim("c")
-    world.pod("p", "c")
-    world.live.cycle()
-    assert world.live.next_due == 20
-
-
-def test_a_pod_that_is_gone_is_neither_placed_nor_waited_for() -> None:
-    world = World()
-    volumes = BindVolumes("default/gone", (ClaimChoice("default/c", "", "a"),), 20.0)
-    binds = {"default/gone": "a", "default/p": "b"}
-    decided = Decisions(binds=binds, volumes={"default/gone": volumes})
-    left = world.live.volumes.begin(decided, 0.0)
-    assert left.binds == {"default/p": "b"}
-    assert len(world.live.volumes) == 0
-    assert world.live.volumes.next_deadline is None

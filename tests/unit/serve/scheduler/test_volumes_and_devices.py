@@ -62,18 +62,27 @@ def test_devices_are_free_again_when_volumes_are_never_bound(world: Any) -> None
     assert not world.wire.of(DEVICES)
 
 
-def test_devices_are_free_again_when_the_pod_goes_while_it_waits(world: Any) -> None:
+@pytest.mark.parametrize("goes", [True, False])
+def test_devices_are_free_again_when_the_pod_goes_or_is_bound_by_others(
+    world: Any, *, goes: bool
+) -> None:
     world.live.cycle()
-    world.cluster.delete("Pod", "default", "p", grace_s=0)
+    if goes:
+        world.cluster.delete("Pod", "default", "p", grace_s=0)
+    else:
+        world.cluster.bind("default", "p", "b", {})
     world.live.catch_up()
     assert assumed(world) == []
 
 
-def test_a_pod_that_somebody_else_binds_keeps_no_devices_here(world: Any) -> None:
+def test_another_pod_does_not_get_a_device_that_waits_with_its_pod(world: Any) -> None:
     world.live.cycle()
-    world.cluster.bind("default", "p", "b", {})
-    world.live.catch_up()
-    assert assumed(world) == []
+    world.cluster.create(resource_claim("other"))
+    world.cluster.create(pod_group("of-q", phase=None))
+    claims = [{"name": "gpu", "resourceClaimName": "other"}]
+    world.cluster.create(pod("q", group="of-q", cpu=1, spec={"resourceClaims": claims}))
+    world.live.cycle()
+    assert world.node_of("q") is None
 
 
 def test_a_refused_bind_gives_the_devices_back(world: Any) -> None:
@@ -83,15 +92,3 @@ def test_a_refused_bind_gives_the_devices_back(world: Any) -> None:
     world.live.catch_up()
     world.live.catch_up()
     assert (users(world), world.node_of("p")) == ([], None)
-
-
-def test_another_pod_does_not_get_a_device_that_waits_with_its_pod(world: Any) -> None:
-    world.live.cycle()
-    world.cluster.create(resource_claim("other"))
-    claiming(world, "q")
-    patch = [{"name": "gpu", "resourceClaimName": "other"}]
-    world.cluster.delete("Pod", "default", "q", grace_s=0)
-    again = pod("q", group="of-q", cpu=1, spec={"resourceClaims": patch})
-    world.cluster.create(again)
-    world.live.cycle()
-    assert world.node_of("q") is None

@@ -1,18 +1,15 @@
 """Why jobs wait, reported on a cluster: on the pod group, as an event, and counted by code."""
 
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pumice.api.annotations import WAITING_CAUSE, WAITING_WHY
-from pumice.api.codes import Cause
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.examine import not_evicted
 from pumice.examine.causes import Examiner
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer, Scheduler
@@ -59,12 +56,6 @@ def test_a_waiting_job_has_the_code_and_the_sentence_on_its_pod_group(plane: Any
     assert "no node is large enough for large-0" in found[WAITING_WHY]
 
 
-def test_an_event_is_recorded_only_when_the_cause_changes(plane: Any) -> None:
-    submit(plane, "large", 9)
-    run(plane, 10)
-    assert [each.get("count", 1) for each in events(plane, "InsufficientResource")] == [1]
-
-
 def test_the_marks_go_once_the_job_starts(plane: Any) -> None:
     submit(plane, "picky", 1, spec={"nodeSelector": {"disk": "ssd"}})
     run(plane)
@@ -94,18 +85,25 @@ def test_waiting_jobs_are_counted_by_code_and_examined_a_few_at_a_time(plane: An
     assert (counts[5], counts[-1]) == (few, few + 3)
 
 
-def test_plugins_are_not_asked_which_pods_were_spared(
-    plane: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No annotation, event or metric shows it, and it asks about every pod of the cluster."""
-    asked: list[Any] = []
-    monkeypatch.setattr(not_evicted, "_barred", lambda *given: asked.append(given))
-    submit(plane, "runs", 4)
-    run(plane)
-    submit(plane, "waits", 4)
-    run(plane)
-    assert marks(plane, "waits")[WAITING_CAUSE]
-    assert not asked
+def test_while_some_are_examined_the_others_are_not_tried_again(plane: Any) -> None:
+    tried = []
+
+    class Tried(Observer):
+        def decided(self, ssn: Any, decisions: Any) -> None:
+            tried.append(int((ssn.snapshot.jobs.listed & ~ssn.left_out).sum()))
+
+    metrics = Metrics()
+    causes = WaitingCauses(metrics, Tried())
+    for number in range(3 * MOST_EACH_SECOND):
+        submit(plane, f"j{number}", 9)
+    plane.scheduler.scheduler = Scheduler(parse_conf(DEFAULT_CONF))
+    for number in range(30):  # a tenth of a second apart
+        submit(plane, f"small{number}", 0)
+        plane.scheduler.cycle(causes)
+        plane.clock.advance(0.1)
+    assert 'pumice_waiting_jobs{code="InsufficientResource"} 3' in metrics.text()
+    assert tried[0] == 3 * MOST_EACH_SECOND + 1
+    assert max(tried[3:]) <= len(tried) + 2
 
 
 def test_nothing_is_tried_where_a_service_outside_would_be_told(
@@ -140,49 +138,6 @@ def test_a_cause_that_no_longer_holds_is_taken_back_where_none_can_be_examined(
     plane.cluster.create(pod("large-1", group="large", cpu=9, spec=gated))
     run(plane)
     assert WAITING_CAUSE not in marks(plane, "large")
-
-
-class Written:
-    """A binder that takes causes down."""
-
-    def __init__(self) -> None:
-        self.causes: list[tuple[str, str, str, bool]] = []
-
-    def write_cause(self, group: str, code: str, text: str, *, is_new: bool = True) -> None:
-        self.causes.append((group, code, text, is_new))
-
-
-def test_causes_that_changed_are_written_and_other_words_now_and_then() -> None:
-    causes, binder = WaitingCauses(Metrics()), Written()
-    one, two = list(Cause)[:2]
-    taken_at = [(one, "a", 0), (one, "b", 1), (two, "c", 2), (two, "d", 3), (two, "e", 99)]
-    for code, text, now in taken_at:
-        finding: Any = SimpleNamespace(code=code, text=text)
-        causes._take("default/g", finding, now)
-        taken: Any = binder
-        causes.write(taken)
-    assert binder.causes == [
-        ("default/g", one.value, "a", True),
-        ("default/g", two.value, "c", True),
-        ("default/g", two.value, "e", False),
-    ]
-
-
-def test_another_observer_sees_each_session_as_well(plane: Any) -> None:
-    class Seen(Observer):
-        def __init__(self) -> None:
-            self.calls: list[str] = []
-
-        def opened(self, ssn: Any) -> None:
-            self.calls.append("opened")
-
-        def decided(self, ssn: Any, decisions: Any) -> None:
-            self.calls.append("decided")
-
-    seen = Seen()
-    plane.scheduler.scheduler = Scheduler(parse_conf(DEFAULT_CONF))
-    plane.scheduler.cycle(WaitingCauses(Metrics(), seen))
-    assert seen.calls == ["opened", "decided"]
 
 
 def test_a_job_that_a_gate_holds_back_says_so(plane: Any) -> None:
@@ -227,8 +182,8 @@ def test_amounts_are_written_again_without_another_event(plane: Any) -> None:
     plane.cluster.create(pod("other", cpu=2, spec={"schedulerName": "other"}))
     run(plane)
     assert marks(plane, "g")[WAITING_CAUSE] == "QuotaExceeded"
-    assert "in use or reserved 3, limit 3" in marks(plane, "g")[WAITING_WHY]
+    assert "none of 3 left" in marks(plane, "g")[WAITING_WHY]
     plane.cluster.create(pod("more", cpu=1, spec={"schedulerName": "other"}))
     run(plane, int(waiting_causes.LONGEST_S) + 5)
-    assert "in use or reserved 4, limit 3" in marks(plane, "g")[WAITING_WHY]
+    assert "none of 3 left (4 in use or reserved)" in marks(plane, "g")[WAITING_WHY]
     assert [each.get("count", 1) for each in events(plane, "QuotaExceeded")] == [1]

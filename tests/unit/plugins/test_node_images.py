@@ -4,8 +4,8 @@ from typing import Any
 
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
-from pumice.core.images import node_images
 from pumice.core.snapshot import Snapshot
+from pumice.plugins.nodeorder.plugin import node_images
 from pumice.testing import node
 from tests.present import present
 
