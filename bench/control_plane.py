@@ -99,11 +99,11 @@ class Cluster:
         nodes = [ready(node(f"node-{number}", **size)) for number in range(count)]
         await self.create("/api/v1/nodes", nodes)
 
-    async def create_gang(self, namespace: str, name: str, size: int) -> None:
+    async def create_gang(self, namespace: str, name: str, size: int, cpu: int = 1) -> None:
         """Create a pod group, then its pods."""
         group = plain(pod_group(name, namespace=namespace, min_member=size))
         await self.send("POST", groups_path(namespace), group)
-        await self.create(pods_path(namespace), gang_pods(namespace, name, size))
+        await self.create(pods_path(namespace), gang_pods(namespace, name, size, cpu))
 
     async def clear(self, namespace: str) -> None:
         """Delete all pods and groups of a namespace; one by one, since all at once takes longer."""
@@ -131,12 +131,17 @@ def plain(manifest: Manifest) -> Manifest:
     return manifest
 
 
-def gang_pods(namespace: str, name: str, size: int) -> list[Manifest]:
-    """Build the pods of a gang: one CPU each."""
+def gang_pods(namespace: str, name: str, size: int, cpu: int = 1) -> list[Manifest]:
+    """Build the pods of a gang."""
     return [
-        plain(pod(f"{name}-{index}", namespace=namespace, group=name, cpu=1, memory="1Gi"))
+        plain(pod(f"{name}-{index}", namespace=namespace, group=name, cpu=cpu, memory="1Gi"))
         for index in range(size)
     ]
+
+
+def plain_pods(namespace: str, name: str, scheduler: str) -> list[Manifest]:
+    """Build one pod without a group."""
+    return [plain(pod(name, namespace=namespace, scheduler=scheduler, cpu=1, memory="1Gi"))]
 
 
 def run(

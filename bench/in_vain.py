@@ -2,8 +2,10 @@
 
 OTHER is the folder of a second checkout.  Each case is a full cluster whose waiting jobs get
 nothing, which is checked first, also by what each job is refused for.  Then the CPU milliseconds
-of cycles are printed: of the first one, and of ones after nothing changed, after one more gang
-came, and after one pod ended.  Each case runs with half of the jobs, too: the growth.
+of cycles are printed: to decide the first one, and of whole ones after nothing changed, after one
+more gang came, after one pod ended, and in which a pod starts on a node that is kept free for it
+while the causes of those that wait are examined, one in each cycle.  Each case runs with half of
+the jobs, too: the growth.
 """
 
 import argparse
@@ -19,14 +21,18 @@ from typing import Any, Final
 
 from bench.checkouts import HERE, environment
 from bench.full_cluster import CONFIGURATIONS, FullCluster
+from bench.live_loop import free_node, gang
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import POD
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.framework.session import Session
-from pumice.scheduler import Observer, Scheduler
+from pumice.metrics import Metrics
+from pumice.scheduler import Observer, Observers, Scheduler
+from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
+from pumice.serve.scheduler.waiting_causes import MOST_EACH_SECOND, PATIENCE_S, WaitingCauses
 from pumice.testing.builders import node, pdb
 
 NOW: Final = 1768500000.0
@@ -73,10 +79,18 @@ class Refused(Observer):
 
     def __init__(self) -> None:
         self.why: Counter[str] = Counter()
+        self.starts = 0
+        """How many pods should start in a cycle."""
+        self.synced_s = self.decided_s = 0.0
+
+    def synced(self) -> None:
+        """Note when deciding begins."""
+        self.synced_s = time.process_time()
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Count."""
-        assert not decisions.binds
+        self.decided_s = time.process_time()
+        assert len(decisions.binds) == self.starts
         assert not decisions.evictions
         assert not decisions.pipelined
         self.why = Counter(record.why.value for record in ssn.records.by_job.values())
@@ -87,17 +101,20 @@ def measure(name: str, part: float) -> dict[str, Any]:
     logging.getLogger("pumice").addHandler(logging.NullHandler())
     conf, full = CASES[name]
     full = replace(full, gangs=int(full.gangs * part))
-    cluster = EmbeddedCluster(VirtualClock(NOW), record_events=False)
+    clock = VirtualClock(NOW)
+    cluster = EmbeddedCluster(clock, record_events=False)
     cluster.restore(full.objects())
     live = LiveScheduler(cluster, Scheduler(parse_conf(conf)))
     refused = Refused()
+    causes = WaitingCauses(Metrics())
 
-    def cycle() -> float:
+    def cycle(observer: Observer = refused) -> float:
         before = time.process_time()
-        live.cycle(refused)
+        live.cycle(observer)
         return 1000 * (time.process_time() - before)
 
-    spent = {"first": cycle()}
+    cycle()
+    spent = {"first": 1000 * (refused.decided_s - refused.synced_s)}
     cycle()  # its own writes come back
     assert sum(refused.why.values()) == full.gangs
     spent["nothing"] = min(cycle() for _ in range(ROUNDS))
@@ -110,7 +127,19 @@ def measure(name: str, part: float) -> dict[str, Any]:
         cluster.delete(POD, "bench", f"run{each:05d}-w-0", grace_s=0)
         spent["ended"] = min(spent["ended"], cycle())
         cycle()
-    return {"why": refused.why, **spent}
+    why, both = refused.why, Observers(causes, refused)
+    make_queues(cluster)
+    cluster.create(free_node("free"))
+    for _ in range(ROUNDS):
+        cycle(both)
+    clock.advance(PATIENCE_S)
+    refused.starts, started = 1, []
+    for each in range(2 * ROUNDS):
+        clock.advance(1 / MOST_EACH_SECOND)
+        for manifest in gang(f"free{each}", 1):
+            cluster.create(manifest)
+        started.append(cycle(both))
+    return {"why": why, **spent, "started": sorted(started)[ROUNDS]}
 
 
 def _of(checkout: Path, name: str, part: float) -> dict[str, Any]:
@@ -132,7 +161,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--no-growth", action="store_true", help="not with half of the jobs")
     args = parser.parse_args()
-    times = "first", "nothing", "added", "ended"
+    times = "first", "nothing", "added", "ended", "started"
     print(f"{'case':32} {'jobs':5} {'checkout':8}" + "".join(f"{each:>9}" for each in times))
     for name in filter(lambda name: args.only in name, CASES):
         for part in (1,) if args.no_growth else (0.5, 1):

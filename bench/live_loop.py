@@ -110,6 +110,12 @@ def gang(name: str, size: int) -> list[Manifest]:
     return [group, *pods]
 
 
+def free_node(name: str) -> Manifest:
+    """Build a node for such gangs alone."""
+    free = node(name, cpu=32, memory="256Gi")
+    return {**free, "spec": {"taints": [{"key": _KEPT, "effect": "NoSchedule"}]}}
+
+
 def feed(cluster: EmbeddedCluster, waits: Waits, given: argparse.Namespace) -> int:
     """Create gangs at a steady rate and delete old ones; return the number of pods."""
     count, started = int(given.rate * given.seconds / given.size), time.perf_counter()
@@ -137,9 +143,7 @@ def measure(given: argparse.Namespace, rhythm: str) -> str:
     make_queues(cluster)
     room = max(2, int(given.rate * _RUN_S / 30) + 2)
     for each in range(room if given.waiting else given.nodes):
-        free = node(f"free-{each}", cpu=32, memory="256Gi")
-        free["spec"] = {"taints": [{"key": _KEPT, "effect": "NoSchedule"}]}
-        cluster.create(free)
+        cluster.create(free_node(f"free-{each}"))
     scheduler = Scheduler(parse_conf(CONFIGURATIONS[given.conf]))
     stop, cycles, cpu_s = threading.Event(), [0], [0.0]
 

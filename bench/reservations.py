@@ -67,7 +67,10 @@ def _job(name: str, width: int, cpu: int, run_s: int, **more: Any) -> Iterator[M
     yield pod_group(name, min_member=width, phase=phase, annotations=marks, **common)
     for each in range(width):
         amounts: Manifest = {"cpu": cpu, "memory": f"{2 * cpu}Gi"}
-        yield pod(f"{name}-{each}", group=name, **amounts, **common, **more)
+        made_pod = pod(f"{name}-{each}", group=name, **amounts, **common, **more)
+        if runs:  # else it would be expected to end later in each cycle
+            made_pod["status"]["startTime"] = made
+        yield made_pod
 
 
 def measure(mode: str, nodes: int, waiting: int, sizes: int) -> tuple[float, float]:

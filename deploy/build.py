@@ -37,7 +37,11 @@ _NOTE: Final = (
 )
 
 
-_PERMISSIONS: Final = "<!-- permissions: written by python -m deploy.build -->"
+_PERMISSIONS: Final = (
+    "# Permissions\n\n"
+    "What the roles of the manifest and the chart grant; how they came about and what people need "
+    "is in [install](install.md#permissions). Written by `python -m deploy.build`.\n"
+)
 
 
 _WIDEST: Final = 1 << 20
@@ -141,12 +145,9 @@ def _values() -> dict[str, list[str]]:
 
 
 def _page() -> str:
-    """Return the page about installing, with the current rights."""
-    text = (HERE.parent / "docs" / "install.md").read_text(encoding="utf-8")
-    before, start, rest = text.partition(_PERMISSIONS)
-    _, end, after = rest.partition("<!-- end of permissions -->")
-    rights = listed([SCHEDULER, CONTROLLERS, ADMISSION, certificate_component()])
-    return f"{before}{start}\n{rights}{end}{after}"
+    """Return the page that lists the permissions."""
+    listing = listed([SCHEDULER, CONTROLLERS, ADMISSION, certificate_component()])
+    return f"{_PERMISSIONS}{listing.rstrip()}\n"
 
 
 def outputs() -> dict[Path, str]:
@@ -161,7 +162,7 @@ def outputs() -> dict[Path, str]:
     files[CHART / "files" / "grafana-dashboard.json"] = f"{json.dumps(dashboard(), indent=2)}\n"
     schema = json.dumps(values_schema(_defaults()), indent=2)
     files[CHART / "values.schema.json"] = f"{schema}\n"
-    files[HERE.parent / "docs" / "install.md"] = _page()
+    files[HERE.parent / "docs" / "permissions.md"] = _page()
     documents = [*(resource.manifest() for resource in RESOURCES), *everything()]
     files[HERE / "pumice.yaml"] = _NOTE + to_yaml(documents)
     files[HERE / "shadow.yaml"] = _NOTE + to_yaml(shadow())

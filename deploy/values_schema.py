@@ -60,10 +60,12 @@ _GATES: Final[Schema] = {
     "pattern": rf"^\s*({_GATE}(\s*,\s*{_GATE})*)?\s*$",
     "description": f"gates such as Name=true,Other=false, of: {', '.join(FEATURE_GATES)}",
 }
-_DURATION: Final[Schema] = {
+_UNIT: Final = "(ns|us|µs|ms|s|m|h)"
+_PART: Final = rf"[0-9]+(\.[0-9]+)?{_UNIT}"
+_PERIOD: Final[Schema] = {
     "type": ["string", "null"],
-    "pattern": r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))*$",
-    "description": "a duration with its unit, such as 500ms or 1s",
+    "pattern": rf"^(({_PART})*[0-9.]*[1-9][0-9]*{_UNIT}({_PART})*)?$",
+    "description": "a duration above 0 with its unit, such as 500ms or 1s",
 }
 _QUANTITY: Final[Schema] = {
     "type": ["string", "number"],
@@ -87,8 +89,9 @@ _SPECIAL: Final[Mapping[str, Schema]] = {
         "pattern": "^(https?://.+)?$",
         "description": "an absolute address, such as https://wiki.example/pumice/runbook",
     },
-    "scheduler_schedule_period": _DURATION,
-    "service_monitor_interval": {**_DURATION, "pattern": r"^([0-9]+(ms|s|m|h|d|w|y))*$"},
+    "scheduler_schedule_period": _PERIOD,
+    "scheduler_sharding_mode": {"enum": ["", None, "none", "hard", "soft"]},
+    "service_monitor_interval": {**_PERIOD, "pattern": r"^([0-9]+(ms|s|m|h|d|w|y))*$"},
     "ui_port": _PORT,
     "ui_hosts": {"type": ["array", "null"], "items": {"type": "string"}},
     "enabled_admissions": {

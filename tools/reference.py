@@ -1,14 +1,16 @@
-"""Write the generated pages of the reference, docs/flags.md and docs/metrics.md.
+"""Write the generated pages of the reference: docs/flags.md, docs/metrics.md, docs/hooks.md.
 
 ``python -m tools.reference``; a test compares the pages with what this writes.
 """
 
+import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from pumice.api.output_files import write_file
 from pumice.cli.serve import shown, written_default
+from pumice.framework.plugin import HOOKS
 from pumice.metrics import CATALOGUE
 from pumice.serve.options import FLAGS, Flag
 
@@ -27,6 +29,12 @@ _METRICS_INTRO: Final = (
     "`volcano_` have Volcano's labels and buckets, so dashboards and alerts keep working. The "
     "metrics of a job or a queue disappear with it; amounts of queues are at most five seconds old."
 )
+_HOOKS_INTRO: Final = (
+    "A hook is a question that a cycle asks its plugins; a plugin answers those it has a method "
+    "for. Tiers and switches are those of the configuration. A plugin that raises, or answers "
+    "what a hook cannot answer, affects only itself: the answer that changes least is used, and "
+    "the cycle reports plugin and hook."
+)
 _QUEUE: Final = "volcano_queue_"
 _UNITS: Final = ("_milli_cpu", "_memory_bytes", "_scalar_resources")
 
@@ -39,7 +47,22 @@ def main() -> None:
 
 def pages() -> dict[str, str]:
     """Return the text of each generated page by its name."""
-    return {"flags.md": _flags(), "metrics.md": _metrics()}
+    return {"flags.md": _flags(), "metrics.md": _metrics(), "hooks.md": _hooks()}
+
+
+def _hooks() -> str:
+    head = ("hook", "what it decides", "how answers combine", "switch", "in Volcano")
+    rows = [
+        (
+            f"`{hook.name}({', '.join(hook.parameters)})`",
+            (inspect.getdoc(hook.method) or "").partition("\n")[0].rstrip("."),
+            hook.rule.words,
+            f"`{hook.switch}`" if hook.switch else "",
+            hook.volcano,
+        )
+        for hook in HOOKS.values()
+    ]
+    return "\n".join(["# Hooks", "", _HOOKS_INTRO, "", "## All hooks", "", *_table(head, rows), ""])
 
 
 def _flags() -> str:

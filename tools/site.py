@@ -1,10 +1,13 @@
 """Hooks of the documentation site: its first page, its navigation, links that leave the pages."""
 
+import io
 import re
+import zipfile
 from pathlib import Path
 from typing import Any, Final
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT: Final = Path(__file__).parents[1]
@@ -19,7 +22,7 @@ SECTIONS: Final = {
     "Research": ["library", "sim", "sweeps"],
     "Extend": ["writing-plugins", "hooks", "architecture", "style", "releasing"],
     "Reference": [
-        *("flags", "codes", "metrics", "compatibility", "compat", "performance"),
+        *("flags", "codes", "metrics", "permissions", "compatibility", "compat", "performance"),
         *("record-format", "api"),
     ],
 }
@@ -32,6 +35,9 @@ FOLDERS: Final = {
 }
 _FENCE: Final = re.compile(r"^(```+\w+) [\w ]+$", re.MULTILINE)
 """A fence with words for the tests behind its language, such as `text output`."""
+_FETCHED: Final = re.compile(
+    r"""<(?:script|link|img|iframe)\s[^>]*(?:src|href)=["']?https?://[^>]*"""
+)
 _LINK: Final = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<target>\.\./[^)]*)\)")
 
 
@@ -59,7 +65,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     beside = r"\]\((?=[A-Z_]+\.md\)|LICENSE\)|examples/)"
     text = re.sub(beside, "](../", text)  # in the repository, not a page
     files.append(File.generated(config, "index.md", content=text))
+    files.append(File.generated(config, "examples.zip", content=_examples()))
     return files
+
+
+def _examples() -> bytes:
+    """Pack the files that pages name, for readers without a clone; the same bytes each time."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path in sorted((ROOT / "examples").rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                info = zipfile.ZipInfo(path.relative_to(ROOT).as_posix())
+                info.external_attr, info.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
+                archive.writestr(info, path.read_bytes())
+    return packed.getvalue()
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -73,4 +92,22 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             parts = parts[:-1] if part == ".." else [*parts, part]
         return match[0] if parts[0] == "docs" else f"`{'/'.join(parts)}`"
 
-    return _LINK.sub(inside, _FENCE.sub(r"\1", markdown))
+    text = _LINK.sub(inside, _FENCE.sub(r"\1", markdown))
+    if "examples/" not in text:
+        return text
+    title, end, rest = text.partition("\n")
+    zipped = "../" * len(here.parts) + "examples.zip"
+    return (
+        f"{title}{end}\n*The files of `examples/` on this page: [examples.zip]({zipped}).*\n{rest}"
+    )
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Refuse a page that fetches something from elsewhere.
+
+    Raises:
+        PluginError: it does; the site is then not built.
+    """
+    if found := _FETCHED.search(output):
+        raise PluginError(f"{page.file.src_uri} fetches {found[0]}")
+    return output
