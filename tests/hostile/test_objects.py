@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pumice.api.kinds import BUILT_IN
 from pumice.api.objects import TYPES
-from pumice.api.schema.built_ins import notation_of
+from pumice.api.schema.grammar import notation_of
 from pumice.apiserver import rest
 from pumice.apiserver.rest import Request
 from pumice.apiserver.served_cluster import ServedCluster

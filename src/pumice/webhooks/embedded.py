@@ -18,7 +18,7 @@ from pumice.api.kinds import (
     kind_of,
 )
 from pumice.api.schema.build import CHECKED_KINDS
-from pumice.api.schema.built_ins import notation_of
+from pumice.api.schema.grammar import notation_of
 from pumice.cluster.embedded.node_operations import registered
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError

@@ -16,8 +16,7 @@ from pumice.api.kinds import (
     QUEUE,
     kind_of,
 )
-from pumice.api.schema.built_ins import notation_of
-from pumice.api.schema.grammar import Field, GoType, go_type, struct_of
+from pumice.api.schema.grammar import Field, GoType, go_type, notation_of, struct_of
 from pumice.api.wording import nearest
 
 CHECKED_KINDS: Final = (

@@ -1,4 +1,4 @@
-"""Reads the notation in which the kinds are declared.
+"""Reads the notation in which ``kinds.txt`` declares the fields of all kinds.
 
 A struct is a name, followed by its fields in the order in which Go writes them, indented::
 
@@ -24,11 +24,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.resources import files
 from typing import Any, Final, Literal
-
-from pumice.api.schema.built_ins import BUILT_INS
-from pumice.api.schema.pods import PODS, VOLUMES
-from pumice.api.schema.volcano import JOBS, SCHEDULING
 
 Written = Literal["filled", "always", "nonzero"]
 _MARKS: Final[Mapping[str, Written]] = {"!": "always", "-": "nonzero"}
@@ -36,6 +33,13 @@ _PACKAGES: Final = {
     "meta": "v1", "batch": "v1alpha1", "flow": "v1alpha1", "bus": "v1alpha1",
     "topology": "v1alpha1", "scheduling": "v1beta1",
 }  # fmt: skip
+_GROUPS: Final = {
+    "": "v1", "policy": "policy", "apps": "apps", "batch": "batchv1",
+    "scheduling.k8s.io": "priority", "storage.k8s.io": "storage",
+    "coordination.k8s.io": "coordination", "resource.k8s.io": "resource",
+    "networking.k8s.io": "networking", "apiextensions.k8s.io": "apiextensions",
+}  # fmt: skip
+"""Kubernetes' own groups and the package of their kinds."""
 _LISTED_AMOUNTS: Final = "v1.ResourceList"
 _HEAD: Final = (
     "kind string -- Kind of the object.",
@@ -119,6 +123,15 @@ def go_type(notation: str) -> GoType:
     return GoType(kind, f"{_PACKAGES.get(package, package)}.{name}", notation)
 
 
+def notation_of(group: str, kind: str) -> str:
+    """Return the notation of the struct of a kind; an undeclared one has metadata only."""
+    if group.endswith(".volcano.sh"):
+        return f"{group.partition('.')[0]}.{kind}"
+    notation = f"{_GROUPS.get(group)}.{kind}"
+    head = _declarations().get(notation, [""])[0]
+    return notation if "kind" in head.split() or notation == "v1.Pod" else "meta.AnyObject"
+
+
 def fields_of(struct: str) -> Mapping[str, Field]:
     """Return the fields of a struct by name, in the order in which Go writes them."""
     return struct_of(struct).fields
@@ -177,12 +190,12 @@ def _declarations() -> Mapping[str, list[str]]:
     """Split the texts into structs: a head, then the lines of fields."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
-    for line in f"{PODS}{VOLUMES}{JOBS}{SCHEDULING}{BUILT_INS}".splitlines():
+    for line in files("pumice.api.schema").joinpath("kinds.txt").read_text("utf-8").splitlines():
         if line.startswith("    "):
             lines[-1] += f" {line.strip()}"
         elif line.startswith("  "):
             lines.append(line.strip())
-        elif line:
+        elif not line.startswith("#"):
             lines = [line]
             found[line.partition(" ")[0]] = lines
     return found
