@@ -4,9 +4,11 @@ The other modules of pumice.api build on it. Absent fields stay absent: None, or
 Kubernetes does not distinguish the two; nothing is defaulted here.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, dataclass_transform
 
 import msgspec
+from msgspec.structs import replace
 
 from pumice.api.quantity import Quantity
 from pumice.api.times import check_time
@@ -75,6 +77,30 @@ class KubeObject(Part):
     API_VERSION: ClassVar[str]
 
     metadata: ObjectMeta
+
+
+def key_of(thing: KubeObject) -> str:
+    """Name an object: ``namespace/name``, or the name alone."""
+    meta = thing.metadata
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+def keyed(things: Iterable[KubeObject]) -> dict[str, KubeObject]:
+    """Return objects by their names, in their order."""
+    parts = ((thing.metadata, thing) for thing in things)
+    return {
+        f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name: thing
+        for meta, thing in parts
+    }
+
+
+def is_touch(before: KubeObject, after: KubeObject) -> bool:
+    """Return whether nothing that is read of an object has changed, as with a heartbeat."""
+    return _plain(before) == _plain(after)
+
+
+def _plain(thing: KubeObject) -> KubeObject:
+    return replace(thing, metadata=replace(thing.metadata, resource_version="", generation=None))
 
 
 class LabelSelectorRequirement(Part):

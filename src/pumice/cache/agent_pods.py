@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from pumice.api.annotations import GROUP_NAME, GROUP_QUEUE
 from pumice.api.decisions import PodGroupState
 from pumice.api.groups import PodGroup, PodGroupSpec, PodGroupStatus
-from pumice.api.meta import Condition, KubeObject, ObjectMeta
+from pumice.api.meta import Condition, KubeObject, ObjectMeta, key_of
 from pumice.api.pods import Pod
-from pumice.cache.identity import key_of
 
 _ADMITTED = PodGroupStatus(phase="Inqueue")
 

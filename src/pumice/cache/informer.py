@@ -17,16 +17,15 @@ from pumice.api.decisions import ClaimChoice, PodGroupState
 from pumice.api.devices import ClaimReservation
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.kinds import CLAIM, ENDED_PHASES, POD_GROUP, RESOURCE_CLAIM, VOLUME, Manifest
-from pumice.api.meta import KubeObject
+from pumice.api.meta import KubeObject, key_of, keyed
 from pumice.api.nodes import Node
 from pumice.api.objects import FOLLOWED, TYPES, from_manifest
 from pumice.api.pods import Pod
 from pumice.cache.agent_pods import AgentPods
 from pumice.cache.assume import Assumptions
-from pumice.cache.identity import key_of, keyed
 from pumice.cache.ingest import Ingest
 from pumice.cache.news import News
-from pumice.cache.partial_pod import is_partial, partial_pod
+from pumice.cache.pod_cells import is_partial, partial_pod
 from pumice.cluster.base import Cluster, Event
 from pumice.core.snapshot import Snapshot
 from pumice.errors import GoneError, NotFoundError

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 
 from pumice.api.groups import PodGroup, PriorityClass, Queue
 from pumice.api.kinds import DEFAULT_QUEUE
-from pumice.api.meta import KubeObject
+from pumice.api.meta import KubeObject, key_of
 from pumice.api.nodes import Node
 from pumice.api.pods import Pod
-from pumice.cache.identity import key_of
 from pumice.cache.job_rows import JobRows
 from pumice.cache.node_rows import NodeRows
 from pumice.cache.task_counts import TaskCounts

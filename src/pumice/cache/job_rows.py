@@ -8,10 +8,9 @@ from msgspec.structs import replace
 
 from pumice.api.decisions import SCHEDULED
 from pumice.api.groups import PodGroup, PodGroupSpec, Queue
+from pumice.api.meta import is_touch, key_of
 from pumice.api.times import epoch_or_zero
-from pumice.cache.identity import is_touch, key_of
 from pumice.cache.requests import learn
-from pumice.core.priorities import Priorities
 from pumice.core.resources import is_coarse, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PENDING, PHASE_CODE
@@ -280,3 +279,21 @@ def _spec_cells(spec: PodGroupSpec) -> tuple[int, bool, bool]:
         spec.network_topology is not None or bool(spec.sub_group_policy),
         spec.min_resources is not None,
     )
+
+
+class Priorities:
+    """The priority classes of a cluster at one moment."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        classes = snapshot.kind("PriorityClass").values()
+        self._values: dict[str, int] = {each.metadata.name: each.value for each in classes}
+        # Kubernetes: of several defaults the lowest counts
+        self._default: int = min((c.value for c in classes if c.global_default), default=0)
+
+    def of_group(self, name: str) -> int:
+        """Return the priority of a pod group; one that names no known class has the default."""
+        return self._values.get(name, self._default)
+
+    def of_pod(self, name: str) -> int:
+        """Return the priority of a new pod; an unknown class gives none."""
+        return self._values.get(name, 0) if name else self._default

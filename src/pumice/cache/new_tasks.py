@@ -16,11 +16,11 @@ from msgspec.structs import force_setattr
 
 from pumice.api.meta import KubeObject
 from pumice.api.pods import Pod
-from pumice.cache.identity import index_of
 from pumice.cache.pod_cells import (
     ON_NODE,
     PodCells,
     claiming,
+    index_of,
     own_cells,
     write_cells,
     write_own_cells,

@@ -13,9 +13,8 @@ from pumice.api.annotations import ALLOCATED_HYPER_NODE, WAITING_CAUSE, WAITING_
 from pumice.api.devices import ResourceClaim
 from pumice.api.groups import PodGroup, Queue
 from pumice.api.kinds import ENDED_PHASES
-from pumice.api.meta import KubeObject, ObjectMeta
+from pumice.api.meta import KubeObject, ObjectMeta, is_touch
 from pumice.api.pods import ContainerStatus, Pod, PodStatus
-from pumice.cache.identity import is_touch
 
 _OWN_MARKS: Final = frozenset((ALLOCATED_HYPER_NODE, WAITING_CAUSE, WAITING_WHY))
 """Annotations that the scheduler itself writes on pod groups."""

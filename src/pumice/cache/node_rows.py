@@ -6,9 +6,9 @@ from math import isfinite
 import numpy as np
 
 from pumice.api.annotations import OVERSUBSCRIBED
+from pumice.api.meta import is_touch
 from pumice.api.nodes import Node, Taint
 from pumice.api.times import epoch_or_zero
-from pumice.cache.identity import is_touch
 from pumice.cache.requests import learn
 from pumice.cache.task_rows import TaskRows
 from pumice.core.resources import MEMORY, Column

@@ -3,14 +3,16 @@
 Used by the rows of tasks.  Equal parts of pods get one number; numbers are never reused.
 """
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.annotations import (
+    GROUP_NAME,
     NUMA_POLICY,
     PREEMPTABLE,
     QUEUE_GATE,
@@ -19,12 +21,21 @@ from pumice.api.annotations import (
     STRATEGY_WEIGHT,
     TASK_SPEC,
 )
-from pumice.api.meta import ObjectMeta, is_true
-from pumice.api.pods import POD_SCHEDULED, Pod, Volume
+from pumice.api.meta import ObjectMeta, ResourceList, is_true
+from pumice.api.pods import (
+    POD_SCHEDULED,
+    Container,
+    Pod,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+    SchedulingGate,
+    Volume,
+)
+from pumice.api.quantity import parse_quantity
 from pumice.api.times import epoch, epoch_or_zero
-from pumice.cache.identity import int32_of
-from pumice.cache.partial_pod import is_partial
 from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists, waiting_nonzero
+from pumice.core.resources import is_schedulable_name
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
@@ -55,6 +66,7 @@ _PHASE_STATUS = {
 }
 ON_NODE = frozenset({_BOUND, _RUNNING, _RELEASING, int(Status.UNKNOWN)})
 """Statuses of tasks that count on a node."""
+_NUMBER: Final = re.compile(r"([+-]?)0*([0-9]{1,10})")
 
 
 class PodCells(NamedTuple):
@@ -252,6 +264,121 @@ class PodReader:
         return known
 
 
+def int32_of(text: str, otherwise: int) -> int:
+    """Read a whole number of 32 bits as Go does; anything else counts as absent."""
+    if not text:
+        return otherwise
+    found = _NUMBER.fullmatch(text)  # Python refuses to read very many digits, even zeros
+    number = int(found[1] + found[2]) if found else otherwise
+    return number if -(2**31) <= number < 2**31 else otherwise
+
+
+def index_of(name: str) -> int:
+    """Read the number at the end of a pod name of at least three parts; -1 if there is none."""
+    job_and_task, _, last = name.rpartition("-")
+    is_number = last.isascii() and last.isdigit() and len(last) < 10
+    return int(last) if is_number and "-" in job_and_task else -1
+
+
 def claiming(volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
     """Return the volumes that matter: every pod also mounts a token under a name of its own."""
     return tuple(each for each in volumes if each.persistent_volume_claim or each.ephemeral)
+
+
+# Pods that cannot be read or applied as a whole
+
+_UNREADABLE: Final = (SchedulingGate(name="pumice.dev/not-readable"),)
+"""Keeps it from being placed, and distinguishes it from a pod that was read."""
+
+
+def partial_pod(pod: Mapping[str, Any] | Pod) -> Pod | None:
+    """Read the parts of a pod that count on its node; None if not even its name can be read.
+
+    It takes room there whatever its other fields are.  Only its name, its node, its annotations and
+    its requests are read, each as far as possible.
+    """
+    manifest = msgspec.to_builtins(pod) if isinstance(pod, Pod) else pod
+    meta, spec, status = (_mapping(manifest.get(key)) for key in ("metadata", "spec", "status"))
+    if not _text(meta, "name"):
+        return None
+    return Pod(
+        metadata=_metadata(meta),
+        spec=PodSpec(
+            node_name=_text(spec, "nodeName"),
+            scheduler_name=_text(spec, "schedulerName"),
+            containers=_containers(spec.get("containers")),
+            init_containers=_containers(spec.get("initContainers")),
+            resources=_resources(spec),
+            overhead=_amounts(spec.get("overhead")),
+            priority=_int32(spec.get("priority")),
+            priority_class_name=_text(spec, "priorityClassName"),
+            scheduling_gates=_UNREADABLE,
+        ),
+        status=PodStatus(phase=_text(status, "phase")),
+    )
+
+
+def is_partial(pod: Pod) -> bool:
+    """Return whether a pod was only read in part."""
+    return pod.spec.scheduling_gates == _UNREADABLE
+
+
+def _metadata(meta: Mapping[str, Any]) -> ObjectMeta:
+    notes = _texts(meta.get("annotations"))
+    return ObjectMeta(
+        name=_text(meta, "name"),
+        namespace=_text(meta, "namespace"),
+        uid=_text(meta, "uid"),
+        resource_version=_text(meta, "resourceVersion"),
+        # only that there is one matters
+        deletion_timestamp="1970-01-01T00:00:00Z" if meta.get("deletionTimestamp") else "",
+        labels=_texts(meta.get("labels")),
+        annotations={key: notes[key] for key in (GROUP_NAME, PREEMPTABLE) if key in notes},
+    )
+
+
+def _containers(containers: object) -> tuple[Container, ...]:
+    items = containers if isinstance(containers, list | tuple) else ()
+    return tuple(
+        Container(
+            resources=_resources(container),
+            restart_policy="Always" if container.get("restartPolicy") == "Always" else "",
+        )
+        for container in map(_mapping, items)
+    )
+
+
+def _resources(part: Mapping[str, Any]) -> ResourceRequirements:
+    requests = _mapping(part.get("resources")).get("requests")
+    return ResourceRequirements(requests=_amounts(requests))
+
+
+def _amounts(amounts: object) -> ResourceList:
+    """Return the amounts that can be read."""
+    out: ResourceList = {}
+    for name, quantity in _mapping(amounts).items():
+        try:
+            parse_quantity(quantity)
+        except (ValueError, TypeError):
+            continue
+        if isinstance(name, str) and name.isascii() and is_schedulable_name(name):
+            out[name] = quantity
+    return out
+
+
+def _mapping(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(mapping: Mapping[str, Any], key: str) -> str:
+    value = mapping.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _texts(mapping: object) -> dict[str, str]:
+    pairs = _mapping(mapping).items()
+    return {key: value for key, value in pairs if isinstance(key, str) and isinstance(value, str)}
+
+
+def _int32(value: object) -> int | None:
+    return value if isinstance(value, int) and -(2**31) <= value < 2**31 else None

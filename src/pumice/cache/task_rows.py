@@ -8,9 +8,9 @@ import numpy as np
 from msgspec.structs import force_setattr
 
 from pumice.api.annotations import GROUP_NAME
+from pumice.api.meta import key_of
 from pumice.api.pods import Pod, PodSpec
 from pumice.api.times import epoch
-from pumice.cache.identity import index_of, key_of
 from pumice.cache.job_rows import JobRows
 from pumice.cache.new_tasks import NewTasks
 from pumice.cache.pod_cells import (
@@ -18,6 +18,7 @@ from pumice.cache.pod_cells import (
     SHAPE_PARTS,
     PodCells,
     PodReader,
+    index_of,
     own_cells,
     stated_wait,
     status_of,

@@ -128,7 +128,8 @@ def check_conf(
     problems = [*conf.problems, *check_names(conf, list(actions), list(plugins))]
     problems += check_repeats(conf)
     problems += _check_limits(conf, plugins)
-    problems += read_usage_conf(conf.metrics, conf.metrics_lines)[1]
+    if conf.metrics:
+        problems += read_usage_conf(conf.metrics, conf.metrics_lines)[1]
     for tier in conf.tiers:
         for entry in tier.plugins:
             if entry.name in plugins:

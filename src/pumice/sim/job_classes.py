@@ -10,8 +10,8 @@ import numpy as np
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.meta import ResourceList
 from pumice.api.objects import PodGroupSpec, PodSpec
+from pumice.cache.job_rows import Priorities
 from pumice.cache.requests import learn, pod_request, resource_lists
-from pumice.core.priorities import Priorities
 from pumice.core.resources import CPU, MEMORY, PODS, Column, is_coarse
 from pumice.core.shapes import Delta
 from pumice.core.snapshot import Snapshot

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pumice.core.priorities import Priorities
+from pumice.cache.job_rows import Priorities
 from pumice.core.resources import Column, IndexArray
 from pumice.core.status import Status
 from pumice.framework.queue_limits.limits import QueueLimits

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pumice.cache.identity import index_of, int32_of
+from pumice.cache.pod_cells import index_of, int32_of
 
 
 @pytest.mark.parametrize(
