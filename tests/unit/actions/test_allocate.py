@@ -35,107 +35,6 @@ def gang(
     return [group, *(pod(f"{name}-w-{i}", group=name, cpu=cpu, **more) for i in range(n))]
 
 
-def names(decisions: Any) -> Any:
-    return [key.removeprefix("default/") for key in decisions.binds]
-
-
-def test_a_gang_is_bound_as_a_whole(decide: Any) -> None:
-    world = [QUEUE, node("n1", cpu=2), node("n2", cpu=1), *gang("a", 3)]
-    assert len(decide(world, actions="allocate").binds) == 3
-
-
-def test_a_gang_that_does_not_fit_leaves_its_room_to_the_next(decide: Any) -> None:
-    world = [QUEUE, node("n1", cpu=2), *gang("a", 3, created=OLD), *gang("b", 2, created=NEW)]
-    assert names(decide(world, actions="allocate")) == ["b-w-0", "b-w-1"]
-
-
-def test_jobs_get_their_least_number_before_anyone_gets_more(decide: Any) -> None:
-    world = [QUEUE, node("n1", cpu=3)]
-    world += [*gang("a", 3, min_member=1, created=OLD), *gang("b", 1, created=NEW)]
-    assert names(decide(world, actions="allocate")) == ["a-w-0", "b-w-0", "a-w-1"]
-
-
-def test_a_group_is_admitted_if_no_enqueue_action_will(decide: Any) -> None:
-    group = pod_group("a", phase="Pending")
-    world = [QUEUE, node("n1"), group, pod("a-0", group="a", cpu=1)]
-    assert names(decide(world, actions="allocate")) == ["a-0"]
-    later = decide(world, actions="allocate, enqueue")
-    assert later.binds == {}
-    assert later.pod_groups["default/a"].phase == "Inqueue"
-
-
-def test_pods_that_ask_for_nothing_and_gated_ones_are_left_alone(decide: Any) -> None:
-    world = [QUEUE, node("n1"), pod_group("a", min_member=0, phase="Inqueue")]
-    gated = pod("b", group="a", cpu=1, spec={"schedulingGates": [{"name": "g"}]})
-    assert decide([*world, pod("a", group="a"), gated], actions="allocate").binds == {}
-
-
-def test_room_that_is_being_freed_is_promised_not_given(decide: Any) -> None:
-    leaving = pod("leaving", cpu=1, node="n1")
-    leaving["metadata"]["deletionTimestamp"] = OLD
-    decisions = decide([QUEUE, node("n1", cpu=1), leaving, *gang("a", 1)], actions="allocate")
-    assert decisions.binds == {}
-    assert decisions.pipelined == {"default/a-w-0": "n1"}
-    assert decisions.nominated == {}
-
-
-def test_a_gang_that_waits_for_such_room_keeps_all_of_its_places(decide: Any) -> None:
-    """One pod has room now, the other soon; the next gang may have neither."""
-    leaving = pod("leaving", cpu=1, node="n1")
-    leaving["metadata"]["deletionTimestamp"] = OLD
-    world = [QUEUE, node("n1", cpu=2), leaving]
-    world += [*gang("a", 2, created=OLD), *gang("b", 1, created=NEW)]
-    decisions = decide(world, actions="allocate")
-    assert decisions.binds == {}
-    assert decisions.task_statuses["default/a"] == {"Allocated": 1, "Pipelined": 1}
-    assert decisions.task_statuses["default/b"] == {"Pending": 1}
-
-
-def test_room_now_goes_before_a_better_score_later(decide: Any) -> None:
-    leaving = pod("leaving", cpu=3, node="n1")
-    leaving["metadata"]["deletionTimestamp"] = OLD
-    world = [QUEUE, node("n1", cpu=3), node("n2", cpu=9), leaving, *gang("a", 1)]
-    assert decide(world, "gang binpack", actions="allocate").binds == {"default/a-w-0": "n2"}
-
-
-def test_the_promised_node_is_tried_first(decide: Any) -> None:
-    world = [QUEUE, node("n1", cpu=2), node("n2", cpu=9), *gang("a", 1, nominated_node="n2")]
-    assert decide(world, "gang binpack", actions="allocate").binds == {"default/a-w-0": "n2"}
-
-
-def test_another_node_is_taken_if_the_promised_one_is_full(decide: Any) -> None:
-    world = [QUEUE, node("n1", cpu=2), node("n2", cpu=1), pod("full", cpu=1, node="n2")]
-    world += gang("a", 1, nominated_node="n2")
-    assert decide(world, actions="allocate").binds == {"default/a-w-0": "n1"}
-
-
-def test_a_task_beyond_the_quota_is_passed_over(decide: Any) -> None:
-    """The large task would break the share of the queue, the small one after it does not."""
-    world = [
-        QUEUE,
-        queue("other"),
-        node("n1", cpu=4),
-        pod_group("a", min_member=1, phase="Inqueue"),
-    ]
-    world += [pod("a-w-0", group="a", cpu=3), pod("a-w-1", group="a", cpu=1)]
-    world += gang("b", 4, where="other")
-    decisions = decide(world, "gang", "proportion", actions="allocate")
-    assert "default/a-w-1" in decisions.binds
-    assert "default/a-w-0" not in decisions.binds
-
-
-def test_an_overused_queue_is_left_out(decide: Any) -> None:
-    world = [QUEUE, queue("other"), node("n1", cpu=4), *gang("a", 1)]
-    world += [pod_group("run", phase="Running")]
-    world += [pod(f"run-{i}", group="run", cpu=1, node="n1") for i in range(3)]
-    world += gang("b", 3, where="other")
-    decisions = decide(world, "gang", "proportion", actions="allocate")
-    assert "default/a-w-0" not in decisions.binds
-
-
-ROLES = {"worker": 1, "ps": 1}
-
-
 def roles(minima: Any, min_member: Any, *pods: Any) -> Any:
     group = pod_group("a", min_member=min_member, min_task_member=minima, phase="Inqueue")
     return [QUEUE, node("n1", cpu=4), group, *pods]
@@ -143,39 +42,6 @@ def roles(minima: Any, min_member: Any, *pods: Any) -> Any:
 
 def role(name: Any, cpu: Any, of: Any) -> Any:
     return pod(name, group="a", cpu=cpu, role=of)
-
-
-def test_after_a_role_failed_its_other_tasks_are_not_tried(decide: Any) -> None:
-    """The second worker would fit, but its role has failed before."""
-    pods = [role("a-w-0", 9, "worker"), role("a-w-1", 1, "worker"), role("a-p-2", 1, "ps")]
-    decisions = decide(roles({}, 1, *pods), actions="allocate")
-    assert names(decisions) == ["a-p-2"]
-
-
-def test_pods_without_a_role_are_each_tried(decide: Any) -> None:
-    pods = [role("a-w-0", 9, None), role("a-w-1", 1, None), role("a-p-2", 1, None)]
-    decisions = decide(roles({}, 1, *pods), actions="allocate")
-    assert names(decisions) == ["a-w-1", "a-p-2"]
-
-
-def test_a_job_that_needs_all_of_its_tasks_stops_at_the_first_failure(decide: Any) -> None:
-    pods = [role("a-w-0", 9, "worker"), role("a-p-1", 1, "ps")]
-    decisions = decide(roles({}, 2, *pods), actions="allocate")
-    assert decisions.unschedulable["default/a"].count("Schedulable") == 0
-    assert names(decisions) == []
-
-
-def test_a_job_stops_when_a_role_that_failed_lacks_its_least_number(decide: Any) -> None:
-    pods = [role("a-w-0", 9, "worker"), role("a-p-1", 1, "ps"), role("a-p-2", 1, "ps")]
-    decisions = decide(roles(ROLES, 2, *pods), actions="allocate")
-    assert decisions.task_statuses["default/a"] == {"Pending": 3}
-    assert "1 Schedulable" not in decisions.unschedulable["default/a"]
-
-
-def test_a_job_goes_on_when_the_failed_role_has_its_least_number(decide: Any) -> None:
-    pods = [role("a-w-0", 1, "worker"), role("a-w-1", 9, "worker"), role("a-p-2", 1, "ps")]
-    decisions = decide(roles(ROLES, 2, *pods), actions="allocate")
-    assert names(decisions) == ["a-w-0", "a-p-2"]
 
 
 @pytest.mark.parametrize(("pods", "bound"), [(3, 3), (2, 0)])
@@ -186,15 +52,6 @@ def test_minima_that_add_up_to_more_than_the_gang_do_not_bind(
     tasks = [role("a-w-0", 9, "worker"), *(role(f"a-p-{i + 1}", 1, "ps") for i in range(pods))]
     decisions = decide(roles({"worker": 2, "ps": 2}, 3, *tasks), actions="allocate")
     assert len(decisions.binds) == bound
-
-
-def test_what_one_action_promised_blocks_the_next(decide: Any) -> None:
-    world = [QUEUE, node("n1", cpu=2), pod_group("old", min_member=0, phase="Running")]
-    world += [pod("old-0", group="old", cpu=2, node="n1", priority=1)]
-    world += [*gang("a", 1, cpu=2, created=OLD), *gang("b", 1, cpu=2, created=NEW)]
-    decisions = decide(world, "gang", actions="preempt, allocate")
-    assert decisions.pipelined == {"default/a-w-0": "n1"}
-    assert decisions.binds == {}
 
 
 CACHE_OFF = {"allocate": {"predicateErrorCacheEnable": "false"}}

@@ -26,13 +26,6 @@ def new(n: Any = 1) -> Any:
     return [group, *(pod(f"new-{i}", group="new", cpu=2) for i in range(n))]
 
 
-def test_a_queue_beyond_its_due_gives_way(decide: Any) -> None:
-    world = [*queues(), node("n1", cpu=4), *old(), *new()]
-    decisions = decide(world, *TIERS, actions="gangreclaim")
-    assert decisions.evictions == ["default/old-0"]
-    assert decisions.pipelined == decisions.nominated == {"default/new-0": "n1"}
-
-
 @pytest.mark.parametrize(
     "world",
     [
@@ -45,14 +38,3 @@ def test_a_queue_beyond_its_due_gives_way(decide: Any) -> None:
 )
 def test_who_is_out_of_reach_stays(decide: Any, world: Any) -> None:
     assert decide([node("n1", cpu=4), *world], *TIERS, actions="gangreclaim").evictions == []
-
-
-def test_a_gang_goes_whole_if_nothing_less_helps(decide: Any) -> None:
-    world = [*queues(mine=4, theirs=0), node("n1", cpu=4), *old(min_member=2), *new()]
-    decisions = decide(world, *TIERS, actions="gangreclaim")
-    assert decisions.evictions == ["default/old-0", "default/old-1"]
-
-
-def test_the_demand_of_the_whole_gang_must_be_within_the_queues_due(decide: Any) -> None:
-    world = [*queues(mine=2, theirs=0), node("n1", cpu=4), *old(), *new(n=2)]
-    assert decide(world, *TIERS, actions="gangreclaim").evictions == []

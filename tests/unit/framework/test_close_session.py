@@ -73,15 +73,6 @@ def test_the_phase_follows_from_what_tasks_do(kinds: Any, phase: str) -> None:
     assert state(*kinds).phase == phase
 
 
-def test_a_group_that_was_not_admitted_goes_back_to_pending() -> None:
-    assert state("pending", "pending", phase="Running").phase == "Pending"
-
-
-def test_a_group_that_needs_nobody_is_complete_at_once() -> None:
-    assert state(min_member=0).phase == "Completed"
-    assert state("running", min_member=0).phase == "Running"
-
-
 def test_numbers_of_tasks_are_reported() -> None:
     found = state("running", "Succeeded", "Failed", "Failed", "pending")
     assert (found.running, found.succeeded, found.failed) == (1, 1, 2)
@@ -110,20 +101,6 @@ def test_a_gang_that_is_not_ready_is_reported_why() -> None:
 def test_a_gang_on_its_way_out_is_not_blamed(kinds: Any, reported: bool) -> None:
     """No condition is set while enough tasks are leaving or settled and none waits."""
     assert bool(state(*kinds).conditions) is reported
-
-
-def test_without_gang_there_is_no_condition_and_no_unknown_phase() -> None:
-    found = state("running", "pending", plugins=())
-    assert found.conditions == []
-    assert found.phase == "Inqueue"
-
-
-def test_only_tasks_that_end_pipelined_for_an_eviction_are_nominated() -> None:
-    conf = parse_conf('actions: "preempt, backfill"\ntiers:\n- plugins:\n  - name: priority\n')
-    world = [node("n1", pods=1), queue("default"), pod_group("old", min_member=0, phase="Running")]
-    world += [pod("old-0", group="old", cpu=1, node="n1", priority=1)]
-    world += [pod_group("g", phase="Inqueue"), pod("new", group="g")]
-    assert Scheduler(conf).cycle(world, 0.0).nominated == {}
 
 
 @pytest.mark.parametrize(
@@ -207,18 +184,6 @@ def test_queues_above_are_reported_too_if_there_is_a_root() -> None:
         "root": "1",
         "dep": "1",
         "team": "1",
-    }
-
-
-def test_queues_whose_parents_form_a_circle_count_once_and_for_nobody_else() -> None:
-    world = [node("n1"), queue("root"), queue("a", parent="b"), queue("b", parent="a")]
-    world += [pod_group("g", queue="a", phase="Running"), member("p", "running")]
-    snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
-    queues = close_session(Session(snapshot, [])).queues
-    assert {name: held.get("cpu") for name, held in queues.items()} == {
-        "root": None,
-        "a": "1",
-        "b": None,
     }
 
 

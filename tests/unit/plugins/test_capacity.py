@@ -37,11 +37,6 @@ def shares(ssn: Any) -> Any:
     return {queues.names[q]: ssn.plugins[0]._share(q) for q in range(queues.n)}
 
 
-def order(ssn: Any) -> Any:
-    queues = ssn.snapshot.queues
-    return [queues.names[row] for row in ssn.ordering.sort_queues(range(queues.n))]
-
-
 def decide(objects: Any, actions: str = "allocate") -> Any:
     conf = parse_conf(f'actions: "{actions}"\ntiers:\n- plugins:\n  - name: capacity\n')
     return Scheduler(conf).cycle([CLUSTER, *objects], 0.0)
@@ -62,58 +57,10 @@ def test_a_share_is_what_is_held_of_what_is_deserved(
     assert shares(open_session([CLUSTER, *world], Capacity())) == {"a": share}
 
 
-def test_the_resource_used_most_decides_a_share(open_session: Any) -> None:
-    group = pod_group("j", queue="a", phase="Running")
-    one = pod("p", group="j", cpu=4, memory="120Gi", node="n")
-    world = [queue("a", deserved={"cpu": 40, "memory": "160Gi"}), group, one]
-    assert shares(open_session([CLUSTER, *world], Capacity())) == {"a": 0.75}
-
-
 @pytest.mark.parametrize("held", [[], [1], [90]])
 def test_a_queue_that_deserves_nothing_always_has_share_one(open_session: Any, held: Any) -> None:
     world = [queue("free"), *running("j", "free", held)]
     assert shares(open_session([CLUSTER, *world], Capacity())) == {"free": 1.0}
-
-
-def test_queues_below_their_due_go_before_best_effort_ones_and_those_above_after(
-    open_session: Any,
-) -> None:
-    """Share 1 with something deserved goes before share 1 without."""
-    world = [queue("free"), *waiting("jf", "free", [1])]
-    for name, cpu in (("over", 41), ("even", 40), ("under", 39)):
-        world += [queue(name, deserved={"cpu": 40}), *running(f"j{name}", name, [cpu])]
-    nodes = [CLUSTER, node("m", cpu=100)]
-    assert order(open_session([*nodes, *world], Capacity())) == ["under", "even", "free", "over"]
-
-
-def test_the_real_capability_is_what_others_guarantees_leave_cut_to_the_own_capability(
-    open_session: Any,
-) -> None:
-    """Of 100, 10 and 20 are guaranteed: 70 and its own 10 for a queue, were it not capped at 60."""
-    world = [
-        queue("capped", capability={"cpu": 60}, guarantee={"cpu": 10}),
-        queue("wide", guarantee={"cpu": 20}),
-        queue("none"),
-    ]
-    ssn = open_session([CLUSTER, *world], Capacity())
-    assert cpus(ssn, "real_capability") == {"capped": 60.0, "wide": 90.0, "none": 70.0}
-
-
-def test_what_is_deserved_is_cut_to_the_real_capability_and_raised_to_the_guarantee(
-    open_session: Any,
-) -> None:
-    world = [
-        queue("greedy", deserved={"cpu": 99}, capability={"cpu": 60}),
-        queue("modest", deserved={"cpu": 5}, guarantee={"cpu": 10}),
-    ]
-    ssn = open_session([CLUSTER, *world], Capacity())
-    assert cpus(ssn, "deserved") == {"greedy": 60.0, "modest": 10.0}
-
-
-def test_a_deserved_resource_that_no_node_has_is_not_cut_away(open_session: Any) -> None:
-    """The queue is not best effort by it: it has share 0, not 1."""
-    world = [queue("a", deserved={"example.com/chip": 4}), *waiting("j", "a", [1])]
-    assert shares(open_session([CLUSTER, *world], Capacity())) == {"a": 0.0}
 
 
 @pytest.mark.parametrize("capability", [{"memory": "200Gi"}, {"cpu": 0, "memory": "200Gi"}])
@@ -123,12 +70,6 @@ def test_cpu_that_a_capability_leaves_out_is_not_limited(
     ssn = open_session([CLUSTER, queue("a", capability=capability)], Capacity())
     assert cpus(ssn, "real_capability") == {"a": 100.0}
     assert ssn.plugins[0]._limits.real_capability[MEMORY, 0] == 200 * 2**30
-
-
-def test_a_queue_may_grow_beyond_its_due_up_to_its_real_capability() -> None:
-    """Deserved 10, capability 60: six of seven pods of 10."""
-    world = [queue("a", deserved={"cpu": 10}, capability={"cpu": 60}), *waiting("j", "a", [10] * 7)]
-    assert len(bound(decide(world))) == 6
 
 
 @pytest.mark.parametrize("state", ["Closed", "Closing", None])
@@ -152,16 +93,6 @@ def test_a_job_is_admitted_beside_what_its_queue_holds_and_reserves_less_what_is
     world += running("elastic", "a", [10, 10], min_resources={"cpu": 10})
     job = pod_group("j", queue="a", min_resources={"cpu": cpu})
     assert decide([*world, job], "enqueue").pod_groups["default/j"].phase == phase
-
-
-def test_jobs_admitted_before_count() -> None:
-    jobs = [
-        pod_group(name, queue="a", min_resources={"cpu": 35}, created=f"2026-01-01T00:00:0{i}Z")
-        for i, name in enumerate(("first", "second"))
-    ]
-    groups = decide([queue("a", capability={"cpu": 60}), *jobs], "enqueue").pod_groups
-    phases = [groups[f"default/{name}"].phase for name in ("first", "second")]
-    assert phases == ["Inqueue", "Pending"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """capacity and reclaim: who may take, and what may be taken from whom."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -70,70 +69,7 @@ POOR = queue("poor", deserved={"cpu": 50})
 # Who may reclaim
 
 
-def test_one_resource_below_its_due_is_enough(world: Any) -> None:
-    """Cpu is used up; of chips something is left."""
-    due = queue("poor", deserved={"cpu": 5, CHIP: 2})
-    full = job("own", "poor", [{"cpu": 5}])
-    assert world(due, *full, new={"cpu": 1, CHIP: 1}).may_reclaim()
-    assert not world(due, *full, new={"cpu": 1}).may_reclaim()
-
-
-def test_no_queue_may_reclaim_beyond_its_real_capability(world: Any) -> None:
-    due = queue("poor", deserved={"cpu": 5, CHIP: 2}, capability={"cpu": 5})
-    full = job("own", "poor", [{"cpu": 5}])
-    assert not world(due, *full, new={"cpu": 1, CHIP: 1}).may_reclaim()
-
-
-def test_a_closed_queue_may_not_reclaim(world: Any) -> None:
-    assert not world(queue("poor", deserved={"cpu": 50}, state="Closed")).may_reclaim()
-
-
-def test_a_queue_that_deserves_nothing_may_not_reclaim(world: Any) -> None:
-    assert not world(queue("poor")).may_reclaim()
-
-
 # What may be taken
-
-
-def test_pods_go_while_their_queue_has_more_than_it_deserves(world: Any) -> None:
-    """7 held, 5 deserved, pods of 2: one goes, and at 5 the queue no longer exceeds its due."""
-    rich = [
-        queue("rich", deserved={"cpu": 5}),
-        *job("old", "rich", [{"cpu": 2}] * 3 + [{"cpu": 1}]),
-    ]
-    assert world(POOR, *rich).victims() == ["old-0"]
-
-
-def test_the_last_victim_may_take_a_queue_below_its_due(world: Any) -> None:
-    """6 held, 5 deserved: a pod of 4 may still go."""
-    rich = [queue("rich", deserved={"cpu": 5}), *job("old", "rich", [{"cpu": 4}, {"cpu": 2}])]
-    assert world(POOR, *rich).victims() == ["old-0"]
-
-
-def test_a_guarantee_is_never_touched(world: Any) -> None:
-    """8 held, 6 guaranteed: pods of 1 go down to 6, whatever is deserved."""
-    rich = [queue("rich", guarantee={"cpu": 6}), *job("old", "rich", [{"cpu": 1}] * 8)]
-    assert world(POOR, *rich).victims() == ["old-0", "old-1"]
-
-
-def test_pods_of_a_queue_that_deserves_none_of_their_resources_go_at_once(world: Any) -> None:
-    rich = [queue("rich", deserved={CHIP: 2}), *job("old", "rich", [{"cpu": 1}] * 3)]
-    assert world(POOR, *rich).victims() == ["old-0", "old-1", "old-2"]
-
-
-def test_only_resources_that_a_queue_deserves_some_of_are_compared(world: Any) -> None:
-    """The queue has chips within its due; the cpu of its pods, of which it deserves none, does not
-    make it exceed anything."""
-    rich = [queue("rich", deserved={CHIP: 2}), *job("old", "rich", [{"cpu": 9, CHIP: 1}] * 2)]
-    assert world(POOR, *rich).victims() == []
-
-
-def test_a_scalar_deserved_with_zero_is_exceeded_by_anything(world: Any) -> None:
-    rich = [
-        queue("rich", deserved={"cpu": 50, CHIP: 0}),
-        *job("old", "rich", [{"cpu": 1, CHIP: 1}]),
-    ]
-    assert world(POOR, *rich).victims() == ["old-0"]
 
 
 def test_pods_without_any_resource_in_common_are_of_no_use(world: Any) -> None:
@@ -163,30 +99,11 @@ TREE = [
 ]
 
 
-def test_near_relatives_give_first(world: Any) -> None:
-    """A queue under the same parent before one under another."""
-    found = world(*TREE, hierarchy=True).ssn
-    rows = found.snapshot.queues.row_of
-    near, rich, poor = (rows[name] for name in ("near", "rich", "poor"))
-    assert found.ordering.compare_victim_queues(near, rich, poor) < 0
-    assert found.ordering.compare_victim_queues(rich, near, poor) > 0
-
-
 @pytest.mark.parametrize(("level", "allowed"), [(0, False), (1, True)])
 def test_an_ancestor_within_the_level_vouches_for_a_queue_that_deserves_nothing(
     world: Any, level: int, allowed: bool
 ) -> None:
     assert world(*TREE, level=level, hierarchy=True).may_reclaim() is allowed
-
-
-def test_an_ancestor_at_its_due_does_not_vouch(world: Any) -> None:
-    full = job("own", "near", [{"cpu": 30}])
-    assert not world(*TREE, *full, level=2, hierarchy=True).may_reclaim()
-
-
-def test_the_root_never_vouches(world: Any) -> None:
-    tree = [queue("root"), queue("poor"), queue("due", deserved={"cpu": 9})]
-    assert not world(*tree, level=3, hierarchy=True).may_reclaim()
 
 
 @pytest.mark.parametrize(
@@ -212,53 +129,13 @@ def test_queues_that_deserve_nothing_leave_each_other_alone_under_a_shared_ances
     assert world(*TREE, *old, level=1, hierarchy=True).victims() == []
 
 
-def test_a_queue_with_a_claim_takes_from_its_cousin(world: Any) -> None:
-    """It deserves some of what it asks for, so the shared ancestor does not protect the other."""
-    tree = [*TREE[:3], queue("poor", parent="p1", deserved={"cpu": 5}), *TREE[4:]]
-    old = job("old", "near", [{"cpu": 40}])
-    assert world(*tree, *old, level=1, hierarchy=True).victims() == ["old-0"]
-
-
-def test_a_shared_ancestor_is_not_asked(world: Any) -> None:
-    """p1 is within its due, but it is the reclaimer's own."""
-    tree = [*TREE[:3], queue("poor", parent="p1", deserved={"cpu": 5})]
-    tree += [queue("near", parent="p1", deserved={"cpu": 1})]
-    old = job("old", "near", [{"cpu": 2}])
-    assert world(*tree, *old, level=2, hierarchy=True).victims() == ["old-0"]
-
-
 def test_pods_of_a_misplaced_queue_are_left_alone(world: Any) -> None:
     lost = [queue("lost", parent="gone"), *job("old", "lost", [{"cpu": 1}])]
     tree = [queue("root"), queue("poor", deserved={"cpu": 5})]
     assert world(*tree, *lost, hierarchy=True).victims() == []
 
 
-def test_the_level_counts_only_in_a_tree(world: Any) -> None:
-    old = [queue("rich"), *job("old", "rich", [{"cpu": 1}])]
-    assert world(POOR, *old, level=3).victims() == ["old-0"]
-
-
 # For whole jobs
-
-
-def gang_victims(found: Any, *, reclaims: Any) -> Any:
-    rows = [found.rows[key] for key in found.olds()]
-    eviction = SimpleNamespace(reclaims=reclaims)
-    return [rows.index(row) for row in found.ssn.policy.gang_evictable(eviction, rows)]
-
-
-def test_a_job_may_evict_anything_of_its_own_queue(world: Any) -> None:
-    rich = [queue("rich", guarantee={"cpu": 9}), *job("old", "rich", [{"cpu": 1}] * 3)]
-    assert gang_victims(world(POOR, *rich), reclaims=False) == [0, 1, 2]
-
-
-def test_for_a_job_of_another_queue_a_queue_gives_what_is_beyond_its_due(world: Any) -> None:
-    """Pods are judged in the order given, also those without a resource in common."""
-    rich = [
-        queue("rich", deserved={"cpu": 5}),
-        *job("old", "rich", [{"cpu": 3}, {"cpu": 3}, {CHIP: 1}]),
-    ]
-    assert gang_victims(world(POOR, *rich), reclaims=True) == [0, 2]
 
 
 # Bounds
@@ -298,15 +175,6 @@ def test_a_pod_is_spared_by_its_queue_or_by_an_ancestor(
     assert here.ssn.plugins[0].why_spared("reclaimable", here.asking, victim) == spared
 
 
-def test_its_own_queue_spares_a_pod_before_any_ancestor(world: Any) -> None:
-    tree = [*TREE[:4], queue("rich", parent="p2", deserved={"cpu": 25}), TREE[5]]
-    old = job("old", "rich", [{"cpu": 20}])
-    here = world(*tree, *old, level=1, hierarchy=True)
-    victim = here.ssn.task(here.rows["default/old-0"])
-    assert here.ssn.plugins[0].why_spared("reclaimable", here.asking, victim)[1] == {}
-    assert here.victims() == []
-
-
 def test_each_victim_counts_for_the_ancestors_of_the_next(world: Any) -> None:
     """Of p2's 35 at most 5 are too many: one pod of 5 goes, then p2 has its due."""
     old = job("old", "rich", [{"cpu": 5}] * 7)
@@ -326,3 +194,10 @@ def test_victims_of_misplaced_queues_are_compared_as_equal(world: Any) -> None:
     assert [compared(near, away, poor), compared(away, near, poor), compared(near, rich, away)] == [
         0.0
     ] * 3
+
+
+def test_only_resources_that_a_queue_deserves_some_of_are_compared(world: Any) -> None:
+    """The queue has chips within its due; the cpu of its pods, of which it deserves none, does not
+    make it exceed anything."""
+    rich = [queue("rich", deserved={CHIP: 2}), *job("old", "rich", [{"cpu": 9, CHIP: 1}] * 2)]
+    assert world(POOR, *rich).victims() == []

@@ -55,27 +55,11 @@ def test_a_pod_is_protected_until_its_time_is_over(hook: str) -> None:
     assert may_go(victim(label="10m"), 600, hook)
 
 
-def test_the_annotation_serves_if_there_is_no_label() -> None:
-    assert not may_go(victim(note="600s"), 10)
-
-
-def test_the_label_goes_before_the_annotation() -> None:
-    assert may_go(victim(label="5s", note="10m"), 10)
-
-
-def test_a_pod_without_a_time_is_not_protected() -> None:
-    assert may_go(victim(), 0)
-
-
 @pytest.mark.parametrize("text", ["soon", "10", "", "10 m"])
 def test_an_unreadable_time_protects_nobody(text: str) -> None:
     made = victim()
     made["metadata"]["labels"] = {MARK: text}
     assert may_go(made, 0)
-
-
-def test_a_pod_that_does_not_run_yet_is_not_protected() -> None:
-    assert may_go(victim(label="10m", phase="Pending"), 0)
 
 
 @pytest.mark.parametrize("condition", [{"scheduled": "False"}, {"kind": "Ready"}])
@@ -97,17 +81,3 @@ def test_a_pod_is_spared_until_a_time() -> None:
     ssn = open_session(world, [plugin], now=epoch(SCHEDULED))
     why = plugin.why_spared("preemptable", ssn.task(0), ssn.task(0))
     assert why == (Spared.COOLDOWN, {"until": "2026-01-15T10:10:00Z"})
-
-
-def test_a_condition_without_a_time_protects_nobody() -> None:
-    made = victim(label="10m")
-    del made["status"]["conditions"][0]["lastTransitionTime"]
-    assert may_go(made, 0)
-
-
-def test_other_conditions_are_passed_over() -> None:
-    made = victim(label="10m")
-    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
-    made["status"]["conditions"].insert(0, ready)
-    assert not may_go(made, 599)
-    assert may_go(made, 600)

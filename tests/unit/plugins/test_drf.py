@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.framework.plugin import Plugin
 from pumice.plugins.drf import Drf
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -22,37 +21,8 @@ def job(name: Any, running: Any = (), waiting: Any = (), **more: Any) -> Any:
     return out
 
 
-def order(ssn: Any) -> Any:
-    rows = ssn.ordering.sort_jobs(range(ssn.snapshot.jobs.n))
-    return [ssn.snapshot.jobs.keys[row].partition("/")[2] for row in rows]
-
-
 def row(ssn: Any, name: Any) -> Any:
     return ssn.snapshot.tasks.row_of[f"default/{name}"]
-
-
-def test_jobs_are_ordered_by_their_largest_share_of_any_resource(open_session: Any) -> None:
-    """2 of 10 cpu is more than 15 of 100 Gi, whatever the sizes of the other resource."""
-    world = [*job("cpu", [(2, 1)]), *job("memory", [(0.1, 15)]), *job("idle", (), [(1, 1)])]
-    ssn = open_session([*CLUSTER, *world], Drf())
-    assert order(ssn) == ["idle", "memory", "cpu"]
-
-
-def test_a_share_of_the_pods_counts_like_any_other(open_session: Any) -> None:
-    world = [*job("many", [(0.1, 1)] * 5), *job("big", [(2, 10)])]
-    ssn = open_session(
-        [queue("default"), node("n", cpu=10, memory="100Gi", pods=10), *world], Drf()
-    )
-    assert order(ssn) == ["big", "many"]
-
-
-def test_the_order_tells_shares_apart_by_any_difference(open_session: Any) -> None:
-    """There is no tolerance: a byte decides."""
-    ahead = pod("b", group="b", memory=str(2**33 - 1), node="n")
-    behind = pod("a", group="a", memory=str(2**33), node="n")
-    groups = [pod_group(name, phase="Running") for name in "ab"]
-    ssn = open_session([*CLUSTER, *groups, ahead, behind], Drf())
-    assert order(ssn) == ["b", "a"]
 
 
 def test_placing_tasks_raises_a_job_s_share() -> None:
@@ -80,22 +50,3 @@ def test_a_task_takes_from_jobs_that_keep_at_least_its_own_share(
     candidates = [row(ssn, f"old-{i}") for i in range(len(victims))]
     found = ssn.policy.preemptable(ssn.task(row(ssn, "new-0")), candidates)
     assert found == [row(ssn, name) for name in names]
-
-
-def test_shares_within_a_millionth_are_equal_for_preemption(open_session: Any) -> None:
-    """100 GiB are about 1.07e11 bytes: 1000 of them make no difference, 1,000,000 do."""
-    for bytes_short, allowed in ((1000, True), (1_000_000, False)):
-        old = [
-            pod("o0", group="old", memory="1Gi", node="n"),
-            pod("o1", group="old", memory=str(2**33 - bytes_short), node="n"),
-        ]
-        new = pod("p", group="new", memory=str(2**33))
-        groups = [pod_group("old", phase="Running"), pod_group("new", phase="Inqueue")]
-        ssn = open_session([*CLUSTER, *groups, *old, new], Drf())
-        assert bool(ssn.policy.preemptable(ssn.task(row(ssn, "p")), [row(ssn, "o0")])) is allowed
-
-
-def test_without_the_switch_queues_are_not_compared(open_session: Any) -> None:
-    ssn = open_session([*CLUSTER, *job("a", [(1, 1)])], Drf())
-    assert ssn.hooks.tiers(Plugin.compare_queues) == []
-    assert ssn.hooks.tiers(Plugin.reclaimable) == []

@@ -37,26 +37,6 @@ def gang(open_session: Any) -> Any:
 # Validity
 
 
-def test_a_job_with_too_few_pods_is_not_valid(gang: Any) -> None:
-    ssn, job = gang(group(3), *pending(2))
-    assert ssn.policy.job_valid(job) == "not enough pods for gang-scheduling: 2 of 3"
-
-
-def test_failed_pods_do_not_count_for_validity(gang: Any) -> None:
-    ssn, job = gang(group(2), *pending(1), pod("f", group="g", cpu=1, node="n1", phase="Failed"))
-    assert ssn.policy.job_valid(job)
-
-
-def test_a_job_with_too_few_pods_of_a_role_is_not_valid(gang: Any) -> None:
-    ssn, job = gang(group(2, {"ps": 1, "worker": 1}), *pending(2, role="worker"))
-    assert ssn.policy.job_valid(job) == "not enough pods of each task for gang-scheduling"
-
-
-def test_minima_beyond_the_gang_are_not_enforced(gang: Any) -> None:
-    ssn, job = gang(group(2, {"ps": 1, "worker": 2}), *pending(2, role="worker"))
-    assert ssn.policy.job_valid(job) == ""
-
-
 # The condition at the end of a session
 
 
@@ -88,10 +68,3 @@ def test_a_gang_with_tasks_is_scheduled_or_not_unless_it_is_ending(
     state = close_session(ssn).pod_groups.get("default/g")
     found = [] if state is None else [each.type for each in state.conditions]
     assert found == conditions
-
-
-def test_a_gang_that_waits_for_a_promised_place_is_not_ending(gang: Any) -> None:
-    ssn, job = gang(group(2), *leaving(2), *pending(1))
-    ssn.statement().pipeline(ssn.snapshot.tasks.row_of["default/p0"], 0)
-    close_session(ssn)
-    assert job in ssn.conditions

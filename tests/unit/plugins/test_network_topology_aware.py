@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pumice.core.views import Nodes
@@ -72,46 +71,6 @@ def world(open_session: Any) -> Any:
 # Which domains
 
 
-def test_domains_within_the_limit_are_listed_narrow_tiers_first(world: Any) -> None:
-    assert world(*gang()).levels() == [["s0", "s1", "s2"], ["g0"]]
-
-
-def test_domains_too_small_for_all_pending_tasks_are_left_out(world: Any) -> None:
-    assert world(*gang(n=5)).levels() == [["s0", "s1"], ["g0"]]
-    assert world(*gang(n=9)).levels() == [["g0"]]
-
-
-def test_a_job_is_measured_by_its_least_resources(world: Any) -> None:
-    here = world(*gang(min_resources={"cpu": 9}))
-    assert here.levels(here.job) == [["g0"]]
-
-
-def test_room_that_is_being_freed_counts(world: Any) -> None:
-    leaving = pod("old", cpu=4, node="n4")
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-15T10:00:00Z"
-    assert world(leaving, *gang(n=4)).levels()[0] == ["s0", "s1", "s2"]
-    assert world(pod("old", cpu=4, node="n4"), *gang(n=4)).levels()[0] == ["s0", "s1"]
-
-
-def test_free_amounts_are_those_of_the_open_session(world: Any) -> None:
-    """Volcano: what was placed since does not shorten the list."""
-    here = world(*gang(n=4))
-    here.ssn.snapshot.place(here.task("p0").row, 4)
-    assert "s2" in here.levels()[0]
-
-
-def test_evictions_ask_for_size_only_and_wide_tiers_first(world: Any) -> None:
-    full = [pod(f"old{i}", cpu=4, node=f"n{i}") for i in range(6)]
-    here = world(*full, *gang(n=5))
-    assert here.levels() == []
-    assert here.levels(purpose="evict") == [["g0"], ["s0", "s1"]]
-
-
-def test_evictions_look_at_so_many_domains_at_most(world: Any) -> None:
-    here = world(*gang(), max_evict_domains=2)
-    assert here.levels(purpose="evict") == [["g0"], ["s2"]]
-
-
 def test_a_job_in_place_is_searched_for_around_it_whatever_the_room(world: Any) -> None:
     assert world(*gang(n=20, running=["n0"])).levels() == [["s0", "s1"], ["g0"]]
     assert world(*gang(running=["n0"])).levels(within="s1") == [["s1"]]
@@ -122,39 +81,7 @@ def test_a_job_beyond_its_limit_finds_nothing(world: Any) -> None:
     assert world(*gang(running=["n0", "n4"])).levels() == []
 
 
-def test_a_job_without_limit_takes_what_the_caller_offers(world: Any) -> None:
-    assert world(*gang(topology={"mode": "hard"})).levels(within="s1") == [["s1"]]
-
-
 # How good domains are
-
-
-def test_the_score_is_the_use_of_a_domain_with_all_tasks_in_it(world: Any) -> None:
-    used = pod("old", cpu=2, memory="4Gi", node="n0")
-    here = world(used, *gang(n=2, cpu=1, memory="2Gi"))
-    assert here.score("s0", "s1") == [50.0, 25.0]
-
-
-def test_tasks_that_run_already_are_counted_as_asked_for(world: Any) -> None:
-    """Volcano: requests of all tasks are added to what is used, running ones too."""
-    here = world(*gang(n=2, cpu=1, running=["n0"]), cpu=1, memory=0)
-    assert here.score("s0", "s1") == [50.0, 37.5]
-
-
-def test_a_domain_that_would_overflow_gets_nothing(world: Any) -> None:
-    assert world(*gang(n=6)).score("s0", "s2") == [75.0, 0.0]
-
-
-def test_use_is_live(world: Any) -> None:
-    here = world(*gang(n=1, cpu=1))
-    before = here.score("s0")
-    here.ssn.snapshot.place(here.task("p0").row, 0)
-    assert here.score("s0") == [2 * before[0]]
-
-
-def test_weights_say_what_counts(world: Any) -> None:
-    wanted = {"cpu": 0, "memory": 3, "weight": 2}
-    assert world(*gang(n=1, cpu=2, memory="4Gi"), **wanted).score("s0") == [50.0]
 
 
 def test_named_resources_count_too(open_session: Any) -> None:
@@ -177,36 +104,6 @@ def test_equal_domains_are_reported_apart_by_what_lies_there(world: Any) -> None
 # How good nodes are
 
 
-def test_the_first_task_of_a_job_may_go_anywhere(world: Any) -> None:
-    here = world(*gang())
-    here.ssn.topology.follow(here.part, here.tree.top)
-    assert here.rank() is None
-
-
-def test_nodes_near_the_place_so_far_are_preferred(world: Any) -> None:
-    here = world(*gang(running=["n0"]))
-    here.ssn.topology.follow(here.part, here.tree.top)
-    share = 100 / 3
-    top, pod_tier = 0.0, 50.0
-    near = round(100 + share, 6)
-    assert here.rank() == [near, near, pod_tier, pod_tier, top, top]
-
-
-def test_pods_without_topology_are_packed_into_domains_in_use(world: Any) -> None:
-    here = world(pod("old", cpu=4, node="n0"), *gang(n=1, topology=None))
-    scores = here.rank()
-    assert scores[0] == scores[1] > scores[2] == scores[3]
-    assert scores[5] == max(scores)
-
-
-def test_a_normal_pods_score_fades_with_the_tier(world: Any) -> None:
-    here = world(*gang(n=1, topology=None), fading=0.5, memory=0)
-    tiers = np.array([1 / 8, 1 / 16, 1 / 24])
-    weights = np.array([1, 0.5, 0.25])
-    wanted = float((tiers * weights).sum() / weights.sum() * 100)
-    assert here.rank()[0] == round(wanted, 6)
-
-
 def test_packing_of_normal_pods_can_be_switched_off(world: Any) -> None:
     assert world(*gang(n=1, topology=None), packs_normal_pods=False).rank() is None
 
@@ -222,15 +119,6 @@ def test_without_weight_nothing_is_scored(world: Any) -> None:
     assert here.rank() is None
 
 
-def test_a_node_outside_all_domains_of_a_tier_counts_as_in_a_full_one(world: Any) -> None:
-    """n4 has a narrow domain alone, n5 none: what is missing counts as full use."""
-    here = world(*gang(n=1, topology=None), fading=0.5, memory=0)
-    full, whole = 1.0, 1 / 24
-    parts = [[1 / 4, full, whole], [full, full, whole]]
-    want = [sum(x * w for x, w in zip(each, (1, 0.5, 0.25), strict=True)) for each in parts]
-    assert here.rank()[4:] == [round(x / 1.75 * 100, 6) for x in want]
-
-
 def test_what_is_not_requested_does_not_count(world: Any) -> None:
     """The old pod fills half of the cpu; the new one requests memory alone."""
     here = world(pod("old", cpu=4, node="n0"), *gang(n=1, cpu=None, memory="8Gi"))
@@ -243,10 +131,6 @@ def test_a_resource_that_a_domain_lacks_overflows_it(world: Any) -> None:
     job[1]["spec"]["containers"][0]["resources"]["requests"]["example.com/chip"] = "1"
     fields = {"resources": ["example.com/chip"], "memory": 0}
     assert world(*job, **fields).score("s0", "g0") == [0.0, 0.0]
-
-
-def test_a_domain_that_gets_exactly_full_is_the_best(world: Any) -> None:
-    assert world(*gang(n=2, cpu=4), memory=0, weight=3).score("s0", "g0") == [300.0, 150.0]
 
 
 def test_resources_named_without_a_weight_weigh_one(open_session: Any) -> None:
@@ -266,13 +150,6 @@ def test_scores_of_nodes_follow_the_weight(world: Any, weight: int) -> None:
     assert here.rank() == [50.0 * weight, 50.0 * weight, near, near, 0.0, 0.0]
     domains = [here.tree.by_name[name] for name in ("s0", "s1")]
     assert here.plugin.rank_domains(here.part, domains).tolist() == [0.0, 50.0 * weight]
-
-
-def test_a_single_best_node_gets_no_share_of_the_tasks_there(world: Any) -> None:
-    """n4 is the only node of the narrow domain in which the job runs."""
-    here = world(*gang(n=1, running=["n4"]))
-    here.ssn.topology.follow(here.part, here.tree.top)
-    assert here.rank() == [0.0, 0.0, 0.0, 0.0, 100.0, 0.0]
 
 
 def test_with_one_tier_all_nodes_in_domains_are_equally_near(open_session: Any) -> None:

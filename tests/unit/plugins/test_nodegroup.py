@@ -157,16 +157,6 @@ def test_with_a_hierarchy_a_queue_inherits_from_its_nearest_ancestor(parent: str
     assert placing(tree(parent)) == {}
 
 
-def test_a_queue_without_parent_inherits_from_the_root() -> None:
-    objects = [queue("root", spec=affinity(["team"])), *asking("leaf"), grouped("n1", "team")]
-    assert placing(objects, hierarchy=True) == {"default/leaf-p": "n1"}
-
-
-def test_own_affinity_is_not_mixed_with_the_inherited_one() -> None:
-    objects = [*tree("team"), *asking("own", spec=affinity(["own"]), parent="team")]
-    assert placing(objects, hierarchy=True).keys() == {"default/leaf-p"}
-
-
 @pytest.mark.parametrize("parent", ["lost", "leaf", "other"])
 def test_a_broken_hierarchy_gives_nothing_and_ends(parent: str) -> None:
     objects = [*asking("leaf", parent=parent), queue("other", parent="leaf"), grouped("n1", "a")]
@@ -206,11 +196,6 @@ def test_a_queue_takes_no_more_of_a_group_than_its_limit(
     assert len(placing(limited(limits, running=running))) == bound
 
 
-def test_another_queue_is_not_held_by_the_limit() -> None:
-    objects = [*limited({"a": {"cpu": "1"}}), *asking("free", spec=affinity(["a"]))]
-    assert len(placing(objects)) == 2
-
-
 @pytest.mark.parametrize("text", ["{", "[]", '"a"', '{"a": {"cpu": "much"}}', '{"a": 3}'])
 def test_limits_that_cannot_be_read_close_every_node(text: str) -> None:
     objects = asking(spec=affinity(["req"]), limits=text)
@@ -221,26 +206,6 @@ def test_limits_that_cannot_be_read_close_every_node(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "null", "{}"])
 def test_empty_limits_limit_nothing(text: str) -> None:
     assert open_nodes(asking(spec=affinity(["req"]), limits=text)) == {"req"}
-
-
-def test_a_placement_is_seen_on_all_nodes_of_its_group_and_a_rollback_too() -> None:
-    ssn, _ = session(limited({"a": {"cpu": "1"}}, count=2))
-    first, second = (ssn.task(ssn.snapshot.tasks.row_of[f"default/p{i}"]) for i in range(2))
-    assert ssn.placing.fit(second).verdict.tolist() == [0, 0]
-    stmt = ssn.statement()
-    stmt.place(first.row, 0)
-    assert all(ssn.placing.fit(second).verdict)
-    stmt.discard()
-    assert ssn.placing.fit(second).verdict.tolist() == [0, 0]
-
-
-def test_an_evicted_pod_no_longer_counts_against_the_limit() -> None:
-    ssn, _ = session(limited({"a": {"cpu": "1"}}, count=1, running=1))
-    row_of = ssn.snapshot.tasks.row_of
-    waiting = ssn.task(row_of["default/p0"])
-    assert all(ssn.placing.fit(waiting).verdict)
-    ssn.statement().evict(row_of["default/r0"], "shuffle")
-    assert not any(ssn.placing.fit(waiting).verdict)
 
 
 def verdicts(objects: Any, name: str, **fields: Any) -> list[str]:
@@ -265,11 +230,3 @@ def test_each_closed_node_has_its_reason() -> None:
 
 def test_no_reason_is_beyond_doubt_curable() -> None:
     assert [reason.curable for reason in NodeGroup.reasons] == [False] * 5
-
-
-def test_a_disliked_group_scores_below_nothing() -> None:
-    spec = affinity(["a"], ["b"], disliked=["c", "a"])
-    nodes = [grouped(name, name) for name in "abcd"]
-    ssn, plugin = session([*asking(spec=spec), *nodes, grouped("bare")])
-    task = ssn.task(ssn.snapshot.tasks.row_of["default/q-p"])
-    assert plugin.score_nodes(task, ssn.nodes()).tolist() == [-1, 50, -1, 0, 0]

@@ -8,7 +8,6 @@ import pytest
 
 from pumice.core.views import Nodes
 from pumice.plugins.nodeorder import NodeOrder
-from pumice.plugins.predicates import Predicates
 from pumice.testing import node, pod, pod_group, queue
 
 GPU = "nvidia.com/gpu"
@@ -117,37 +116,6 @@ def test_scores_by_requests_agree_with_the_reference(
             value = getattr(Reference, score)(wanted, capacity[:2])
         want.append(3.0 * value)
     assert want == scores(ssn)
-
-
-def test_a_container_that_asks_for_nothing_is_taken_to_need_a_little(opened: Any) -> None:
-    nodes = [node("a", cpu=1, memory="1000Mi"), node("b", cpu=1, memory="1000Mi")]
-    ssn = opened([*nodes, pod("o", node="a"), pod("p", group="g")], least=1)
-    assert scores(ssn) == [(80 + 60) // 2, (90 + 80) // 2]
-
-
-def test_pods_that_ask_for_nothing_are_not_balanced(opened: Any) -> None:
-    ssn = opened([node("a"), pod("o", node="a", cpu=1), pod("p", group="g")], balanced=1)
-    assert scores(ssn) == [0.0]
-
-
-def test_with_predicates_scores_follow_placements(opened: Any) -> None:
-    objects = [node("a", cpu=10), node("b", cpu=10)]
-    objects += [pod(name, group="g", cpu=5) for name in "pq"]
-    ssn = opened(objects, Predicates(), most=1)
-    before = scores(ssn)
-    ssn.statement().place(ssn.snapshot.tasks.row_of["default/q"], 0)
-    after = scores(ssn)
-    assert after[0] > before[0]
-    assert after[1] == before[1]
-
-
-def test_without_predicates_scores_stay_as_the_session_opened(opened: Any) -> None:
-    objects = [node("a", cpu=10), node("b", cpu=10)]
-    objects += [pod(name, group="g", cpu=5) for name in "pq"]
-    ssn = opened(objects, most=1)
-    before = scores(ssn)
-    ssn.statement().place(ssn.snapshot.tasks.row_of["default/q"], 0)
-    assert before == scores(ssn)
 
 
 def having(name: Any, **sizes: Any) -> Any:

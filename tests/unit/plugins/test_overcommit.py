@@ -46,23 +46,6 @@ def test_a_factor_below_one_counts_as_the_default(factor: float) -> None:
     assert phases([*world, wants("j", "12001m")], factor) == {"j": "Pending"}
 
 
-def test_what_any_pod_uses_is_taken_off() -> None:
-    """Also pods of no job, and of other schedulers."""
-    used = pod("other", cpu=4, node="n", scheduler="default-scheduler")
-    world = [node("n", cpu=10), used]
-    assert phases([*world, wants("j", 8)]) == {"j": "Inqueue"}
-    assert phases([*world, wants("j", "8001m")]) == {"j": "Pending"}
-
-
-def test_jobs_admitted_before_count_and_a_smaller_one_behind_a_refused_one_still_gets_in() -> None:
-    jobs = [
-        wants("a", 8, created="2026-01-01T00:00:00Z"),
-        wants("b", 5, created="2026-01-01T00:00:01Z"),
-        wants("c", 4, created="2026-01-01T00:00:02Z"),
-    ]
-    assert phases([node("n", cpu=10), *jobs]) == {"a": "Inqueue", "b": "Pending", "c": "Inqueue"}
-
-
 @pytest.mark.parametrize("least", [1, 2])
 def test_a_job_in_phase_inqueue_reserves_all_it_needs_even_what_it_already_holds(
     least: int,
@@ -74,53 +57,6 @@ def test_a_job_in_phase_inqueue_reserves_all_it_needs_even_what_it_already_holds
     world = [node("n", cpu=10), *old]
     assert phases([*world, wants("j", 4)])["j"] == "Inqueue"
     assert phases([*world, wants("j", "4001m")])["j"] == "Pending"
-
-
-def test_a_running_job_reserves_what_is_left_of_its_needs() -> None:
-    old = [wants("old", 5, phase="Running"), pod("p", group="old", cpu=3, node="n")]
-    world = [node("n", cpu=10), *old]
-    assert phases([*world, wants("j", 7)])["j"] == "Inqueue"
-    assert phases([*world, wants("j", "7001m")])["j"] == "Pending"
-
-
-def test_a_running_job_below_its_least_number_reserves_nothing() -> None:
-    """Its pods have finished; it will not ask again."""
-    old = [
-        wants("old", 5, phase="Running"),
-        pod("p", group="old", cpu=3, node="n", phase="Succeeded"),
-    ]
-    assert phases([node("n", cpu=10), *old, wants("j", 12)])["j"] == "Inqueue"
-
-
-def test_gated_pods_are_not_reserved_for() -> None:
-    gated = pod("p", group="a", cpu=5, spec={"schedulingGates": [{"name": "example.com/wait"}]})
-    world = [node("n", cpu=10), wants("a", 8, phase="Inqueue"), gated]
-    assert phases([*world, wants("j", 9)])["j"] == "Inqueue"
-    assert phases([*world, wants("j", "9001m")])["j"] == "Pending"
-
-
-def test_pods_that_wait_at_the_queue_s_own_gate_alone_are_reserved_for() -> None:
-    gate = {"name": "scheduling.volcano.sh/queue-allocation-gate"}
-    for gates, phase in (([gate], "Pending"), ([gate, {"name": "example.com/wait"}], "Inqueue")):
-        gated = pod("p", group="a", cpu=5, spec={"schedulingGates": gates})
-        world = [node("n", cpu=10), wants("a", 8, phase="Inqueue"), gated]
-        assert phases([*world, wants("j", 9)])["j"] == phase
-
-
-def test_the_needs_of_a_job_include_its_gated_pods() -> None:
-    gated = pod("p", group="a", cpu=13, spec={"schedulingGates": [{"name": "example.com/wait"}]})
-    assert phases([node("n", cpu=10), wants("a", 13), gated]) == {"a": "Pending"}
-
-
-def test_only_what_a_job_asks_for_is_compared() -> None:
-    """A cluster overrun in memory still admits a job that asks for cpu alone."""
-    full = pod("p", memory="16Gi", node="n", scheduler="default-scheduler")
-    assert phases([node("n", cpu=10, memory="8Gi"), full, wants("j", 12)]) == {"j": "Inqueue"}
-
-
-def test_a_job_that_names_no_needs_is_admitted() -> None:
-    full = pod("p", cpu=99, node="n", scheduler="default-scheduler")
-    assert phases([node("n", cpu=1), full, pod_group("j")]) == {"j": "Inqueue"}
 
 
 def test_a_refusal_is_recorded_with_its_numbers(open_session: Any) -> None:

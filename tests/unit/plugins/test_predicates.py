@@ -34,34 +34,6 @@ def verdicts(open_session: Any) -> Any:
 FITS = "fits"
 
 
-def test_a_cordoned_node_takes_nobody(verdicts: Any) -> None:
-    assert verdicts([node("a", unschedulable=True), node("b")]) == {"a": CORDON, "b": FITS}
-
-
-def test_a_toleration_of_the_cordon_taint_opens_a_cordoned_node(verdicts: Any) -> None:
-    spec = {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}
-    assert verdicts([node("a", unschedulable=True)], spec) == {"a": FITS}
-
-
-def test_a_node_selector_wants_every_label(verdicts: Any) -> None:
-    nodes = [node("a", labels={"disk": "ssd", "zone": "x"}), node("b", labels={"disk": "ssd"})]
-    assert verdicts(nodes, {"nodeSelector": {"disk": "ssd", "zone": "x"}}) == {
-        "a": FITS,
-        "b": LABELS,
-    }
-
-
-def test_required_node_affinity_wants_one_term(verdicts: Any) -> None:
-    terms = [
-        {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]},
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["c"]}]},
-    ]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    nodes = [node("a", labels={"disk": "ssd"}), node("b"), node("c")]
-    spec = {"affinity": {"nodeAffinity": required}}
-    assert verdicts(nodes, spec) == {"a": FITS, "b": LABELS, "c": FITS}
-
-
 @pytest.mark.parametrize(
     ("effect", "want"),
     [("NoSchedule", TAINT), ("NoExecute", TAINT), ("PreferNoSchedule", FITS)],
@@ -74,11 +46,6 @@ def test_taints_keep_pods_away_by_effect(verdicts: Any, effect: str, want: Any) 
 def test_a_tolerated_taint_keeps_nobody_away(verdicts: Any) -> None:
     spec = {"tolerations": [{"key": "dedicated", "operator": "Equal", "value": "batch"}]}
     assert verdicts([node("a", taints=TAINTED)], spec) == {"a": FITS}
-
-
-def test_pods_are_counted_whoever_they_belong_to(verdicts: Any) -> None:
-    others = [pod("o", node="a", scheduler="default-scheduler")]
-    assert verdicts([node("a", pods=1), node("b", pods=1)], None, others) == {"a": PODS, "b": FITS}
 
 
 def test_what_no_eviction_cures_is_reported_before_a_full_node(verdicts: Any) -> None:
@@ -106,28 +73,6 @@ def test_cordon_labels_and_taints_are_reported_in_this_order(verdicts: Any) -> N
 def test_a_switch_turns_a_test_off(verdicts: Any, switch: str, spec: Any, kind: Any) -> None:
     assert verdicts([node("a", **kind)], spec)["a"] != FITS
     assert verdicts([node("a", **kind)], spec, **{switch: False}) == {"a": FITS}
-
-
-def test_only_full_nodes_could_be_cured(open_session: Any) -> None:
-    ssn = open_session([node("a")], Predicates())
-    curable = {reason.text for reason in ssn.placing.reasons if reason.curable}
-    assert PODS in curable
-    assert not curable & {CORDON, LABELS, TAINT}
-
-
-def test_an_evicted_pod_gives_its_slot_back_and_a_pipelined_one_takes_it(open_session: Any) -> None:
-    world = [queue("default"), pod_group("g"), pod("p", group="g"), pod("q", group="g")]
-    ssn = open_session([*world, node("a", pods=1), pod("o", group="g", node="a")], Predicates())
-    rows = ssn.snapshot.tasks.row_of
-    task = ssn.task(rows["default/p"])
-    assert (ssn.placing.fit(task).verdict == 0).tolist() == [False]
-    statement = ssn.statement()
-    statement.evict(rows["default/o"], "test")
-    assert (ssn.placing.fit(task).verdict == 0).tolist() == [True]
-    statement.pipeline(rows["default/q"], 0)
-    assert (ssn.placing.fit(task).verdict == 0).tolist() == [False]
-    statement.discard()
-    assert (ssn.placing.fit(task).verdict == 0).tolist() == [False]
 
 
 # Reasons
@@ -231,30 +176,6 @@ def test_tolerated_taints_and_cordons_fail_no_test(tests: Any) -> None:
         Cause.POD_LIMIT: [],
     }
     assert Cause.NODE_NOT_READY not in tests(nodes, {"tolerations": [{"operator": "Exists"}]})
-
-
-def test_tests_about_other_pods_are_made_by_themselves(tests: Any) -> None:
-    nodes = [node(name, labels={"zone": zone} if zone else {}) for name, zone in ZONES.items()]
-    ports = [{"containerPort": 1, "hostPort": 80}]
-    others = [
-        pod(
-            "o", node="a", labels={"app": "x"}, spec={"containers": [{"name": "c", "ports": ports}]}
-        )
-    ]
-    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}}
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    spread = {**term, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
-    spec = {
-        "containers": [{"name": "c", "ports": ports}],
-        "affinity": {"podAntiAffinity": {required: [term]}},
-        "topologySpreadConstraints": [spread],
-    }
-    found = tests(nodes, spec, others)
-    assert found[Cause.HOST_PORT] == ["a"]
-    assert found[Cause.POD_ANTI_AFFINITY] == ["a", "b"]
-    assert found[Cause.TOPOLOGY_SPREAD] == ["d"]
-    without = tests(nodes, spec, others, node_ports=False, pod_affinity=False, spread=False)
-    assert without == {Cause.NODE_UNSCHEDULABLE: [], Cause.POD_LIMIT: []}
 
 
 ZONES = {"a": "x", "b": "x", "c": "y", "d": None}

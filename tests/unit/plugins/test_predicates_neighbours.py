@@ -9,7 +9,6 @@ from pumice.plugins.predicates import Predicates
 from pumice.testing import node, pod, pod_group, queue
 
 FITS = "fits"
-PORTS = "node(s) didn't have free ports for the requested pod ports"
 NEAR = "node(s) didn't match pod affinity rules"
 FAR = "node(s) didn't match pod anti-affinity rules"
 OTHERS = "node(s) didn't satisfy existing pods anti-affinity rules"
@@ -99,86 +98,7 @@ def on(**reasons: Any) -> Any:
     return {"a": FITS, "b": FITS, "c": FITS, "d": FITS, **reasons}
 
 
-class TestPorts:
-    def test_a_port_in_use_closes_the_node(self, world: Any) -> None:
-        w = world(
-            app("p", "x", spec=ports({"hostPort": 80})),
-            app("o", "x", spec=ports({"hostPort": 80, "protocol": "TCP"}), node="a"),
-            app("u", "x", spec=ports({"hostPort": 80, "protocol": "UDP"}), node="b"),
-        )
-        assert on(a=PORTS) == w.reported("p")
-
-    def test_ports_of_the_pod_alone_clash_with_nothing(self, world: Any) -> None:
-        w = world(
-            app("p", "x", spec=ports({"hostPort": 80}, {})), app("o", "x", spec=ports({}), node="a")
-        )
-        assert on() == w.reported("p")
-
-    def test_addresses_clash_only_if_equal_or_open_to_all(self, world: Any) -> None:
-        w = world(
-            app("p", "x", spec=ports({"hostPort": 80, "hostIP": "10.0.0.1"})),
-            app("same", "x", spec=ports({"hostPort": 80, "hostIP": "10.0.0.1"}), node="a"),
-            app("other", "x", spec=ports({"hostPort": 80, "hostIP": "10.0.0.2"}), node="b"),
-            app("all", "x", spec=ports({"hostPort": 80}), node="c"),
-        )
-        assert on(a=PORTS, c=PORTS) == w.reported("p")
-
-    def test_ports_follow_placements_evictions_and_rollbacks(self, world: Any) -> None:
-        spec = ports({"hostPort": 80})
-        w = world(
-            app("p", "x", spec=spec), app("q", "x", spec=spec), app("o", "x", spec=spec, node="a")
-        )
-        assert on(a=PORTS) == w.reported("p")
-        mark = w.statement.checkpoint()
-        w.evict("o")
-        w.place("q", "b")
-        assert on(b=PORTS) == w.reported("p")
-        w.statement.rollback(mark)
-        assert on(a=PORTS) == w.reported("p")
-
-    def test_ports_of_a_sidecar_count_and_of_an_init_container_do_not(self, world: Any) -> None:
-        listed = [{"containerPort": 1, "hostPort": 80}]
-        starting = {"containers": [], "initContainers": [{"name": "i", "ports": listed}]}
-        staying = {
-            "containers": [],
-            "initContainers": [{"name": "i", "ports": listed, "restartPolicy": "Always"}],
-        }
-        w = world(
-            app("p", "x", spec=ports({"hostPort": 80})),
-            app("i", "x", spec=starting, node="a"),
-            app("s", "x", spec=staying, node="b"),
-        )
-        assert on(b=PORTS) == w.reported("p")
-
-    def test_the_switch_turns_it_off(self, world: Any) -> None:
-        spec = ports({"hostPort": 80})
-        w = world(app("p", "x", spec=spec), app("o", "x", spec=spec, node="a"), node_ports=False)
-        assert on() == w.reported("p")
-
-
 class TestAffinity:
-    def test_a_pod_goes_where_its_neighbours_are(self, world: Any) -> None:
-        w = world(app("p", "y", spec=near(term("x", "zone"))), app("o", "x", node="a"))
-        assert on(c=NEAR, d=NEAR) == w.reported("p")
-
-    def test_without_a_neighbour_anywhere_only_a_pod_that_is_its_own_goes_ahead(
-        self, world: Any
-    ) -> None:
-        w = world(
-            app("p", "x", spec=near(term("x", "zone"))), app("q", "y", spec=near(term("x", "zone")))
-        )
-        assert on(d=NEAR) == w.reported("p")
-        assert dict.fromkeys("abcd", NEAR) == w.reported("q")
-
-    def test_the_first_of_a_group_decides_for_the_next(self, world: Any) -> None:
-        spec = near(term("x", "zone"))
-        w = world(app("p", "x", spec=spec), app("q", "x", spec=spec))
-        assert on(d=NEAR) == w.reported("q")
-        w.place("p", "c")
-        assert on(a=NEAR, b=NEAR, d=NEAR) == w.reported("q") == w.afresh("q")
-        w.statement.discard()
-        assert on(d=NEAR) == w.reported("q") == w.afresh("q")
-
     def test_one_pod_must_meet_all_terms(self, world: Any) -> None:
         both = near(
             term("x", "zone"),
@@ -192,39 +112,8 @@ class TestAffinity:
         )
         assert on(a=NEAR, b=NEAR, d=NEAR) == w.reported("p")
 
-    def test_required_affinity_is_not_cured_by_evictions(self, world: Any) -> None:
-        w = world(app("p", "y", spec=near(term("x"))))
-        assert w.ssn.placing.incurable(w.ssn.placing.fit(w.ssn.task(w.row("p")))).all()
-
 
 class TestAntiAffinity:
-    def test_a_pod_keeps_away_from_whom_it_names(self, world: Any) -> None:
-        w = world(app("p", "y", spec=far(term("x", "zone"))), app("o", "x", node="a"))
-        assert on(a=FAR, b=FAR) == w.reported("p")
-
-    def test_a_pod_is_kept_away_by_whoever_names_it(self, world: Any) -> None:
-        w = world(app("p", "x"), app("o", "y", spec=far(term("x", "zone")), node="a"))
-        assert on(a=OTHERS, b=OTHERS) == w.reported("p")
-
-    def test_pods_placed_in_the_same_session_keep_each_other_away(self, world: Any) -> None:
-        spec = far(term("x"))
-        w = world(app("p", "x", spec=spec), app("q", "x", spec=spec), app("r", "x"))
-        w.place("p", "a")
-        assert on(a=FAR) == w.reported("q")
-        assert on(a=OTHERS) == w.reported("r")
-
-    def test_an_evicted_pod_no_longer_counts_until_it_is_put_back(self, world: Any) -> None:
-        w = world(app("p", "y", spec=far(term("x", "zone"))), app("o", "x", node="a"))
-        w.reported("p")
-        w.evict("o")
-        assert on() == w.reported("p") == w.afresh("p")
-        w.statement.discard()
-        assert on(a=FAR, b=FAR) == w.reported("p") == w.afresh("p")
-
-    def test_a_node_without_the_label_is_near_nobody(self, world: Any) -> None:
-        w = world(app("p", "y", spec=far(term("x", "zone"))), app("o", "x", node="d"))
-        assert on() == w.reported("p")
-
     def test_other_namespaces_do_not_count_unless_named(self, world: Any) -> None:
         own = term("x")
         named = {**own, "namespaces": ["team"]}
@@ -241,32 +130,8 @@ class TestAntiAffinity:
         assert on(a=OTHERS) == w.reported("p")
         assert on() == w.reported("q")
 
-    def test_the_switch_turns_it_off(self, world: Any) -> None:
-        w = world(app("p", "x", spec=far(term("x"))), app("o", "x", node="a"), pod_affinity=False)
-        assert on() == w.reported("p")
-
 
 class TestSpread:
-    def test_no_domain_may_be_ahead_by_more_than_the_skew(self, world: Any) -> None:
-        w = world(app("p", "x", spec=spread("x")), app("o", "x", node="a"))
-        assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.reported("p")
-
-    def test_a_wider_skew_allows_more(self, world: Any) -> None:
-        w = world(app("p", "x", spec=spread("x", skew=2)), app("o", "x", node="a"))
-        assert on(d=NO_LABEL) == w.reported("p")
-
-    def test_a_pod_that_does_not_match_itself_adds_nothing(self, world: Any) -> None:
-        w = world(app("p", "y", spec=spread("x")), app("o", "x", node="a"))
-        assert on(d=NO_LABEL) == w.reported("p")
-
-    def test_fewer_domains_than_wanted_make_the_least_count_nought(self, world: Any) -> None:
-        pods = [app(f"o{n}", "x", node=n) for n in ("a", "c")]
-        w = world(
-            app("p", "x", spec=spread("x")), app("q", "x", spec=spread("x", minDomains=3)), *pods
-        )
-        assert on(d=NO_LABEL) == w.reported("p")
-        assert on(a=SKEW, b=SKEW, c=SKEW, d=NO_LABEL) == w.reported("q")
-
     def test_nodes_the_pod_may_not_use_make_no_domain_unless_reported_to(self, world: Any) -> None:
         selector = {"nodeSelector": {"zone": "x"}}
         w = world(
@@ -303,18 +168,3 @@ class TestSpread:
         leaving = app("o", "x", node="a")
         leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         assert on(d=NO_LABEL) == world(app("p", "x", spec=spread("x")), leaving).reported("p")
-
-    def test_placing_in_one_zone_opens_and_closes_rows_of_others(self, world: Any) -> None:
-        spec = spread("x")
-        w = world(*(app(f"p{i}", "x", spec=spec) for i in range(3)))
-        assert on(d=NO_LABEL) == w.reported("p2")
-        w.place("p0", "a")
-        assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.reported("p2") == w.afresh("p2")
-        w.place("p1", "c")
-        assert on(d=NO_LABEL) == w.reported("p2") == w.afresh("p2")
-        w.statement.discard()
-        assert on(d=NO_LABEL) == w.reported("p2") == w.afresh("p2")
-
-    def test_the_switch_turns_it_off(self, world: Any) -> None:
-        w = world(app("p", "x", spec=spread("x")), app("o", "x", node="a"), spread=False)
-        assert on() == w.reported("p")

@@ -57,11 +57,6 @@ STANDARD = conf("cpu: 20, memory: 20", "cpu: 80, memory: 85")
 HOT = [node("hot", cpu=10), node("cold", cpu=10), *group(*busy_pods(9, memory="64Mi"))]
 
 
-def test_a_busy_node_is_drained_until_it_is_below_its_target() -> None:
-    """90 % less 10 % for each pod of one cpu in ten: at 80 % it still is not below."""
-    assert len(gone(HOT, percents(hot=(90, 50), cold=(5, 5)), STANDARD)) == 2
-
-
 @pytest.mark.parametrize(
     ("cold", "moves"), [((19.9, 19.9), True), ((20, 5), False), ((5, 20), False), ((15, 20), False)]
 )
@@ -76,39 +71,6 @@ def test_a_node_is_busy_above_any_target(hot: Any, moves: bool) -> None:
     assert bool(gone(HOT, percents(hot=hot, cold=(5, 5)), STANDARD)) == moves
 
 
-def test_three_nodes_of_which_two_are_busy() -> None:
-    """The busier one by cpu and memory together goes first; both come down to the target."""
-    objects = [
-        *(node(name, cpu=10, memory="10Gi") for name in ("a", "b", "c")),
-        *group(*busy_pods(9, "a"), *busy_pods(9, "c")),
-    ]
-    usage = percents(a=(90, 85), b=(15, 20), c=(88, 75))
-    assert gone(objects, usage, conf("cpu: 20, memory: 20", "cpu: 80, memory: 86")) == []
-    text = conf("cpu: 25, memory: 25", "cpu: 80, memory: 86")
-    assert [name[0] for name in gone(objects, usage, text)] == ["a", "a", "c"]
-
-
-def test_nothing_moves_if_all_nodes_are_idle_or_none_is() -> None:
-    assert gone(HOT, percents(hot=(10, 10), cold=(5, 5)), STANDARD) == []
-    assert gone(HOT, percents(hot=(90, 90), cold=(50, 50)), STANDARD) == []
-
-
-def test_a_cordoned_node_receives_nothing_but_may_be_drained() -> None:
-    cordoned = [node("hot", cpu=10), node("cold", cpu=10, unschedulable=True), *HOT[2:]]
-    assert gone(cordoned, percents(hot=(90, 50), cold=(5, 5)), STANDARD) == []
-    drained = [node("hot", cpu=10, unschedulable=True), *HOT[1:]]
-    assert len(gone(drained, percents(hot=(90, 50), cold=(5, 5)), STANDARD)) == 2
-
-
-def test_a_node_that_was_not_measured_is_neither_idle_nor_busy() -> None:
-    assert gone(HOT, percents(hot=(90, 50)), STANDARD) == []
-
-
-def test_a_threshold_that_is_not_given_is_a_hundred() -> None:
-    usage = percents(hot=(90, 50), cold=(5, 99))
-    assert len(gone(HOT, usage, conf("cpu: 20", "cpu: 80"))) == 2
-
-
 @pytest.mark.parametrize(
     "text", [conf(name=""), conf(params=False), conf(arguments=["interval: 1m"])]
 )
@@ -120,64 +82,6 @@ def test_without_params_every_bound_is_a_hundred_and_nothing_moves(text: Any) ->
 def test_the_period_of_the_metrics_need_not_be_given(arguments: Any) -> None:
     text = conf("cpu: 20, memory: 20", "cpu: 80, memory: 85", arguments=arguments)
     assert len(gone(HOT, percents(hot=(90, 50), cold=(5, 5)), text)) == 2
-
-
-def test_room_is_what_idle_nodes_offer_up_to_the_target() -> None:
-    """Ten cpus, 80 % less 60 %: exactly two pods' worth, then the room is used up."""
-    text = conf("cpu: 70", "cpu: 80")
-    assert len(gone(HOT, percents(hot=(100, 50), cold=(60, 5)), text)) == 2
-
-
-def test_room_that_is_overdrawn_does_not_end_it() -> None:
-    """Volcano stops at a room of exactly zero only: a cpu and a half is overdrawn."""
-    text = conf("cpu: 70", "cpu: 80")
-    assert len(gone(HOT, percents(hot=(100, 50), cold=(65, 5)), text)) == 3
-
-
-def test_room_is_counted_in_allocatable_and_load_in_capacity() -> None:
-    """A pod is 5 % of the capacity but 10 % of what the node offers."""
-    hot, cold = node("hot", cpu=10), node("cold", cpu=10)
-    hot["status"]["capacity"]["cpu"] = cold["status"]["capacity"]["cpu"] = "20"
-    objects = [hot, cold, *HOT[2:]]
-    text = conf("cpu: 70", "cpu: 80")
-    assert len(gone(objects, percents(hot=(94, 50), cold=(5, 5)), text)) == 3
-    assert len(gone(objects, percents(hot=(94, 50), cold=(60, 5)), text)) == 2
-
-
-def test_the_least_worth_keeping_goes_first() -> None:
-    """No priority, then low priority, then best effort, burstable, guaranteed."""
-    both = {"cpu": "1", "memory": "64Mi"}
-    pods = [
-        pod("high", group="g", node="hot", cpu=1, priority=10),
-        pod("zero-guaranteed", group="g", node="hot", resources=both, limits=both, priority=0),
-        pod("zero-burstable", group="g", node="hot", cpu=1, priority=0),
-        pod("zero-best-effort", group="g", node="hot", priority=0),
-        pod("negative", group="g", node="hot", cpu=1, priority=-5),
-        pod("none-burstable", group="g", node="hot", cpu=1),
-        pod("none-best-effort", group="g", node="hot"),
-    ]
-    objects = [*HOT[:2], *group(*pods)]
-    text = conf("cpu: 20", "cpu: 1")
-    assert gone(objects, percents(hot=(90, 50), cold=(0, 0)), text) == [
-        "none-best-effort",
-        "none-burstable",
-        "negative",
-        "zero-best-effort",
-        "zero-burstable",
-        "zero-guaranteed",
-        "high",
-    ]
-
-
-def test_a_pod_of_the_same_name_elsewhere_is_not_taken_for_a_victim() -> None:
-    twin = pod("hot-0", namespace="other", group="g", node="cold", cpu=1)
-    objects = [pod_group("g", namespace="other", min_member=0), twin, *HOT]
-    assert "other/hot-0" not in gone(objects, percents(hot=(90, 50), cold=(5, 5)), STANDARD)
-
-
-def test_pods_of_no_job_are_passed_over() -> None:
-    objects = [*HOT[:2], *group(), pod("alone", node="hot", cpu=5)]
-    assert gone(objects, percents(hot=(90, 50), cold=(5, 5)), STANDARD) == []
 
 
 @pytest.mark.parametrize(
@@ -337,18 +241,3 @@ def test_pods_of_one_node_are_chosen_to_the_letter() -> None:
     bare["status"]["capacity"] = {}
     objects = [bare, node("cold", cpu=10), *group(*busy_pods(4, cpu="100m"))]
     assert len(gone(objects, percents(hot=(90, 50), cold=(5, 5)), STANDARD)) == 4
-
-
-def test_equally_busy_nodes_are_drained_by_name() -> None:
-    nodes = [node(name, cpu=10) for name in ("b", "a", "cold")]
-    objects = [*nodes, *group(*busy_pods(9, "a"), *busy_pods(9, "b"))]
-    usage = percents(a=(90, 50), b=(90, 50), cold=(5, 5))
-    assert [name[0] for name in gone(objects, usage, STANDARD)] == ["a", "a", "b", "b"]
-
-
-def test_an_idle_node_that_states_nothing_offers_its_capacity() -> None:
-    cold = node("cold", cpu=10)
-    cold["status"]["allocatable"] = {}
-    objects = [node("hot", cpu=10), cold, *HOT[2:]]
-    text = conf("cpu: 70", "cpu: 80")
-    assert len(gone(objects, percents(hot=(100, 50), cold=(60, 5)), text)) == 2

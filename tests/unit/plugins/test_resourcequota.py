@@ -38,69 +38,9 @@ def admitted(*objects: Any, conf: str = "  - name: resourcequota") -> Any:
     return [key.partition("/")[2] for key, state in groups.items() if state.phase == "Inqueue"]
 
 
-def test_jobs_admitted_in_a_cycle_count_against_the_quota() -> None:
-    """Quota 8 cpu, 2 used: the first job of 4 gets in; 2 + 4 + 4 is more than 8 for the second."""
-    bound = quota(hard={"cpu": "8"}, used={"cpu": "2"})
-    assert admitted(bound, wants("a", cpu=4), wants("b", cpu=4, created=1)) == ["a"]
-
-
-def test_a_smaller_job_behind_a_refused_one_still_gets_in() -> None:
-    bound = quota(hard={"cpu": "8"}, used={"cpu": "2"})
-    jobs = [wants("a", cpu=4), wants("b", cpu=4, created=1), wants("c", cpu=2, created=2)]
-    assert admitted(bound, *jobs) == ["a", "c"]
-
-
 @pytest.mark.parametrize(("cpu", "names"), [("4", ["a"]), ("4001m", []), ("4.0000001", [])])
 def test_quantities_are_compared_exactly(cpu: str, names: Any) -> None:
     assert admitted(quota(hard={"cpu": "4"}), wants("a", cpu=cpu)) == names
-
-
-def test_every_quota_of_the_namespace_must_have_room() -> None:
-    bounds = [quota("wide", hard={"cpu": "9"}), quota("tight", hard={"memory": "1Gi"})]
-    assert admitted(*bounds, wants("a", cpu=1, memory="2Gi")) == []
-    assert admitted(*bounds, wants("a", cpu=1, memory="1Gi")) == ["a"]
-
-
-def test_keys_are_compared_as_they_are_written() -> None:
-    """A quota on requests.cpu does not bound a job that asks for cpu."""
-    bound = quota(hard={"requests.cpu": "1"})
-    assert admitted(bound, wants("a", cpu=4)) == ["a"]
-    assert admitted(bound, wants("a", **{"requests.cpu": 4})) == []
-
-
-def test_names_that_only_the_job_or_only_the_quota_knows_are_passed_over() -> None:
-    bound = quota(hard={"memory": "1Gi", "count/pods": "0"}, used={"memory": "9Gi"})
-    assert admitted(bound, wants("a", cpu=4)) == ["a"]
-
-
-def test_quotas_of_other_namespaces_do_not_matter() -> None:
-    bound = quota(namespace="other", hard={"cpu": "1"})
-    assert admitted(bound, wants("a", cpu=4)) == ["a"]
-    assert admitted(bound, wants("a", cpu=4, namespace="other")) == []
-
-
-def test_a_quota_without_status_bounds_nothing() -> None:
-    silent = quota(hard={"cpu": "1"})
-    del silent["status"]
-    assert admitted(silent, wants("a", cpu=4)) == ["a"]
-
-
-def test_a_job_that_names_no_needs_is_admitted() -> None:
-    assert admitted(quota(hard={"cpu": "1"}, used={"cpu": "1"}), wants("a")) == ["a"]
-
-
-def test_a_job_refused_by_another_plugin_is_not_counted() -> None:
-    """The first job fails overcommit; the quota is all there for the second."""
-    both = "  - name: resourcequota\n  - name: overcommit"
-    jobs = [wants("a", cpu=6), wants("b", cpu=3, created=1)]
-    assert admitted(quota(hard={"cpu": "6"}), *jobs, conf=both) == ["b"]
-
-
-def test_a_job_admitted_by_an_earlier_tier_is_counted() -> None:
-    overdue = "  - name: sla\n    arguments:\n      sla-waiting-time: 1s\n- plugins:\n"
-    fresh = pod_group("b", min_resources={"cpu": 2}, created="2400-01-01T00:00:00Z")
-    world = [quota(hard={"cpu": "5"}), wants("a", cpu=4), fresh]
-    assert admitted(*world, conf=overdue + "  - name: resourcequota") == ["a"]
 
 
 def test_a_refusal_says_which_quota_and_how_much(open_session: Any) -> None:

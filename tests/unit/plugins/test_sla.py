@@ -43,18 +43,6 @@ def winner(one: Any, two: Any, **options: Any) -> Any:
     return [key.removeprefix("default/").removesuffix("-0") for key in binds]
 
 
-def test_a_job_with_a_deadline_goes_before_one_without() -> None:
-    assert winner(group("one"), group("two", {OWN: "10h"}, created=T1)) == ["two"]
-
-
-def test_the_earlier_deadline_goes_first_not_the_earlier_job() -> None:
-    assert winner(group("one", {OWN: "1h"}), group("two", {OWN: "30m"}, created=T1)) == ["two"]
-
-
-def test_equal_deadlines_are_left_to_age() -> None:
-    assert winner(group("one", {OWN: "1s"}, created=T1), group("two", {OWN: "2s"})) == ["two"]
-
-
 @pytest.mark.parametrize(
     ("marks", "argument"),
     [

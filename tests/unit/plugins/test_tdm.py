@@ -92,36 +92,6 @@ def test_only_revocable_pods_may_use_a_lent_node(annotations: Any, welcome: bool
     assert is_lent("12:00:00", "10:00-21:00", annotations) == welcome
 
 
-def test_a_zone_without_a_window_is_closed() -> None:
-    objects = [*one_pod(annotations=REVOCABLE), lent(zone="other")]
-    assert make().cycle(objects, at("12:00:00")).binds == {}
-
-
-def test_a_revocable_pod_prefers_a_lent_node() -> None:
-    objects = [*one_pod(annotations=REVOCABLE), node("n1"), lent(), node("n3")]
-    assert make().cycle(objects, at("12:00:00")).binds == {"default/p": "lent"}
-
-
-def test_a_pod_that_must_stay_goes_to_ordinary_nodes() -> None:
-    objects = [*one_pod(), lent("a"), node("n1"), lent("b")]
-    assert make().cycle(objects, at("12:00:00")).binds == {"default/p": "n1"}
-
-
-def test_groups_that_may_not_be_preempted_go_first() -> None:
-    """Read from the annotation, else from the label; unreadable and absent mean no."""
-    mark = "volcano.sh/preemptable"
-    objects = [
-        queue("default"),
-        node("n1", cpu=2),
-        pod_group("a", annotations={mark: "true"}),
-        pod_group("b", labels={mark: "true"}),
-        pod_group("c", annotations={mark: "maybe"}, labels={mark: "true"}),
-        pod_group("d"),
-        *(pod(f"{name}-0", group=name, cpu=1) for name in "abcd"),
-    ]
-    assert sorted(make().cycle(objects, at("12:00:00")).binds) == ["default/c-0", "default/d-0"]
-
-
 def running(total: Any, marks: Any = None, waiting: Any = 0, finished: Any = 0) -> Any:
     """A group with pods on a lent node."""
     return [
@@ -160,21 +130,6 @@ def test_a_closed_zone_gives_up_what_the_jobs_budget_allows(
     assert len(decisions.evictions) == evicted
 
 
-def test_an_open_zone_and_a_pod_that_does_not_run_give_up_nothing() -> None:
-    assert make("shuffle").cycle(running(4), at("12:00:00")).evictions == []
-    objects = running(1)
-    objects[3]["status"]["phase"] = "Pending"
-    assert make("shuffle").cycle(objects, at("22:00:00")).evictions == []
-
-
-def test_the_least_wanted_pod_goes_first() -> None:
-    objects = running(3)
-    objects[3]["spec"]["priority"] = 5
-    objects[4]["spec"]["priority"] = -5
-    scheduler = make("shuffle", extra="  - name: priority")
-    assert scheduler.cycle(objects, at("22:00:00")).evictions == ["default/r-1"]
-
-
 def test_pods_that_are_not_preemptable_stay_and_so_do_those_of_zones_without_a_window() -> None:
     objects = [
         queue("default"),
@@ -187,19 +142,6 @@ def test_pods_that_are_not_preemptable_stay_and_so_do_those_of_zones_without_a_w
         pod("z-0", group="z", cpu=1, node="c"),
     ]
     assert make("shuffle").cycle(objects, at("22:00:00")).evictions == []
-
-
-def test_each_closed_zone_has_the_budget_of_a_job_to_itself() -> None:
-    objects = [
-        queue("default"),
-        lent("a", zone="rz1"),
-        lent("b", zone="rz2"),
-        pod_group("g"),
-        *(pod(f"p-{i}-{on}", group="g", cpu=1, node=on) for i in range(2) for on in ("a", "b")),
-    ]
-    scheduler = make("shuffle", rz1="10:00-21:00", rz2="11:00-12:00")
-    gone = scheduler.cycle(objects, at("22:00:00")).evictions
-    assert sorted(key[-1] for key in gone) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -363,12 +305,6 @@ def test_runs_that_were_passed_over_count_as_run(
     memory = {"tdm": last}
     Tdm(evict_period=Duration(period)).passed_over(memory, now)
     assert memory == {"tdm": moved}
-
-
-def test_before_the_first_run_there_is_none_to_pass_over() -> None:
-    memory: dict[str, Any] = {}
-    Tdm().passed_over(memory, 100.0)
-    assert memory == {}
 
 
 @pytest.mark.parametrize(

@@ -72,14 +72,6 @@ def test_thresholds_are_arguments_and_no_eviction_cures_a_high_load() -> None:
     assert ssn.placing.incurable(fit).tolist() == [True]
 
 
-def test_guesses_do_not_close_a_node() -> None:
-    young = [pod(f"y{i}", group="g", cpu=3, node="n1") for i in range(3)]
-    assert is_open(usage={"n1": measured(79, 79)}, plugin=Usage()) is True
-    ssn = session(*young, usage={"n1": measured(79, 79)})
-    task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
-    assert ssn.placing.fit(task).verdict.tolist() == [0]
-
-
 @pytest.mark.parametrize(
     ("load", "fields", "expected"),
     [
@@ -184,12 +176,6 @@ def test_on_a_loaded_node_guesses_are_cautious_but_within_the_limit(
     assert found == milli + load * 100
 
 
-def test_each_pod_is_guessed_by_the_load_before_it() -> None:
-    """58 % and two pods of 3 %: the first 210, then the load is 60.1 % and the second 252."""
-    pods = [pod(f"a{i}", group="g", cpu="300m", node="n1") for i in range(2)]
-    assert guessed_cpu(*pods, usage={"n1": measured(58, 58)}) == 5800 + 210 + 252
-
-
 def test_limits_count_sidecars_init_containers_and_overhead() -> None:
     """Two containers and a sidecar make 1.5, an init container beside the sidecar 2.5; +0.5."""
 
@@ -217,52 +203,6 @@ def test_the_limit_of_a_pod_as_a_whole_replaces_those_of_its_containers() -> Non
     }
     plugin = Usage(estimator=Estimator(request_ratio=1.0, burst_ratio=1.0))
     assert guessed_cpu(pod("a", group="g", node="n1", spec=spec), plugin=plugin) == 3500
-
-
-def test_load_is_a_part_of_the_capacity_not_of_what_is_allocatable() -> None:
-    big = node("n1", cpu=10, memory="10Gi")
-    big["status"]["capacity"] = {"cpu": "20", "memory": "20Gi", "pods": "110"}
-    ssn = session(big, pod("a", group="g", cpu=2, node="n1"), plugin=Usage(weight=1, memory=0))
-    assert score(ssn) == pytest.approx(93)
-
-
-def test_a_node_without_capacity_counts_as_free() -> None:
-    bare = node("n1", cpu=10)
-    bare["status"]["capacity"] = {}
-    assert score(session(bare, usage={"n1": measured(50, 50)})) == 500
-
-
-def test_a_placement_lowers_the_score_for_the_next_pod_not_for_itself() -> None:
-    ssn = session(pod("q", group="g", cpu=1))
-    before = score(ssn, "q")
-    stmt = ssn.statement()
-    stmt.place(ssn.snapshot.tasks.row_of["default/p"], 0)
-    assert before - score(ssn, "q") == pytest.approx(5 * 7)
-    stmt.discard()
-    assert score(ssn, "q") == before
-
-
-def test_an_eviction_takes_off_what_was_guessed_and_a_rollback_restores_exactly_that() -> None:
-    young, old = pod("young", group="g", cpu=2, node="n1"), started("old", 600, cpu=2)
-    ssn = session(young, old)
-    before, row_of = score(ssn), ssn.snapshot.tasks.row_of
-    stmt = ssn.statement()
-    stmt.evict(row_of["default/old"], "preempt")
-    assert score(ssn) == before
-    stmt.evict(row_of["default/young"], "preempt")
-    assert score(ssn) == 500
-    stmt.discard()
-    assert score(ssn) == before
-
-
-def test_a_promise_taken_back_is_no_longer_counted() -> None:
-    ssn = session()
-    before, row = score(ssn), ssn.snapshot.tasks.row_of["default/p"]
-    stmt = ssn.statement()
-    stmt.pipeline(row, 0)
-    assert score(ssn) < before
-    stmt.unpipeline(row)
-    assert score(ssn) == before
 
 
 CONF = """

@@ -80,48 +80,6 @@ def nodes_of(decisions: Any) -> Any:
 # One job, one domain
 
 
-def test_the_narrowest_tier_that_takes_a_job_is_used() -> None:
-    decisions = decide(*job(n=4))
-    assert domain_of(decisions) in {"s0", "s1", "s2"}
-    assert len(nodes_of(decisions)) == 2
-
-
-def test_a_wider_tier_is_used_when_no_narrow_domain_is_large_enough() -> None:
-    decisions = decide(*job(n=6))
-    assert domain_of(decisions) == "g0"
-    assert len(decisions.binds) == 6
-
-
-def test_a_hard_limit_leaves_a_job_pending_rather_than_spread() -> None:
-    decisions = decide(*job(n=12))
-    assert decisions.binds == {}
-    assert domain_of(decisions) is None
-
-
-def test_a_soft_topology_ends_with_the_whole_cluster() -> None:
-    decisions = decide(*job(n=12, network_topology={"mode": "soft"}))
-    assert len(decisions.binds) == 12
-    assert domain_of(decisions) == "<cluster-top-hypernode>"
-
-
-def test_the_domain_that_the_job_leaves_fullest_is_preferred() -> None:
-    decisions = decide(pod("other", cpu=1, node="n4"), *job(n=2))
-    assert domain_of(decisions) == "s2"
-
-
-def test_a_domain_that_looks_large_enough_but_is_not_gives_way_to_the_next() -> None:
-    """Sums do not show how requests fit on nodes; only a dry run does."""
-    decisions = decide(*job(n=1, cpu=4), cpus=(3, 3, 3, 3, 4, 3))
-    assert decisions.binds == {"default/j-w-0": "n4"}
-
-
-def test_a_job_with_tasks_running_stays_within_reach_of_them() -> None:
-    """The rack s2 has as much room, but lies beyond the limit around n0."""
-    decisions = decide(pod("j-w-9", group="j", cpu=4, node="n0"), *job(n=3, min_member=4))
-    assert domain_of(decisions) == "g0"
-    assert set(nodes_of(decisions)) <= {"n1", "n2", "n3"}
-
-
 def test_a_job_whose_tasks_lie_further_apart_than_allowed_gets_no_more() -> None:
     apart = [
         pod(f"j-w-{9 + i}", group="j", cpu=1, node=name) for i, name in enumerate(("n0", "n5"))
@@ -129,21 +87,6 @@ def test_a_job_whose_tasks_lie_further_apart_than_allowed_gets_no_more() -> None
     decisions = decide(*apart, *job(n=1, min_member=3))
     assert decisions.binds == {}
     assert domain_of(decisions) == "<cluster-top-hypernode>"
-
-
-def test_tasks_beyond_the_gang_follow_one_by_one_into_the_same_domain() -> None:
-    decisions = decide(*job(n=4, min_member=2, network_topology={**HARD, "highestTierAllowed": 1}))
-    assert len(decisions.binds) == 4
-    assert len(nodes_of(decisions)) == 2
-    assert domain_of(decisions) in {"s0", "s1", "s2"}
-
-
-def test_a_domain_must_look_large_enough_for_all_pending_tasks_not_only_the_gang() -> None:
-    decisions = decide(*job(n=5, min_member=2, network_topology={**HARD, "highestTierAllowed": 1}))
-    assert decisions.binds == {}
-    assert decisions.explanations["default/j"].startswith(
-        "no network domain up to tier 1 takes it: 3 of 3 look large enough"
-    )
 
 
 def test_a_job_may_wait_for_room_that_is_being_freed() -> None:
@@ -154,13 +97,6 @@ def test_a_job_may_wait_for_room_that_is_being_freed() -> None:
     assert decisions.binds == {}
     assert sorted(decisions.pipelined.values()) == ["n0"]
     assert domain_of(decisions) is None
-
-
-def test_without_the_plugin_the_whole_cluster_is_one_domain() -> None:
-    conf = CONF.replace("  - name: network-topology-aware\n", "")
-    decisions = decide(*job(n=12), conf=conf)
-    assert len(decisions.binds) == 12
-    assert domain_of(decisions) == "<cluster-top-hypernode>"
 
 
 # Sub-groups
