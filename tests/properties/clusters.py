@@ -241,6 +241,11 @@ def described(snapshot: Any) -> Any:
         if kind in ("nodes", "jobs"):
             for name, row in table.row_of.items():
                 out[kind, name]["tasks"] = sorted(snapshot.tasks.keys[t] for t in table.tasks[row])
+    for key, row in snapshot.tasks.row_of.items():
+        spec = snapshot.shapes[snapshot.tasks.shape[row]].spec
+        out["tasks", key] |= {"pod": snapshot.tasks.pods[row], "containers": spec.containers}
+    for key, row in snapshot.jobs.row_of.items():
+        out["jobs", key]["group"] = snapshot.jobs.groups[row]
     return out
 
 

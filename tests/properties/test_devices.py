@@ -1,4 +1,4 @@
-"""Searches for devices, against trying everything; and many cycles in which no device is shared."""
+"""Many cycles in which no device is shared."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -8,10 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api.conf import parse_conf
-from pumice.api.devices import BasicDevice, DeviceAttribute
-from pumice.plugins.predicates.devices.demands import Constraint, Demand, Way
-from pumice.plugins.predicates.devices.inventory import DeviceId, KnownDevice, Reach
-from pumice.plugins.predicates.devices.search import Search, Stock
+from pumice.plugins.predicates.devices.demands import Way
 from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler
 from pumice.testing import (
@@ -33,12 +30,6 @@ tiers:
 """
 
 
-def known(name: str, value: int | None) -> KnownDevice:
-    attributes = {} if value is None else {"d/x": DeviceAttribute(as_int=value)}
-    reach = Reach("n", None, everywhere=False)
-    return KnownDevice(DeviceId("d", "p", name), BasicDevice(attributes=attributes), reach)
-
-
 def way(name: str, number: int) -> Way:
     return Way(name, "c", (), (), number, wants_all=False, admin=False)
 
@@ -53,64 +44,6 @@ def sets(demands: list[Any], devices: list[Any], may: Any, taken: Any = ()) -> I
     for chosen in combinations(free, asked.number):
         for others in sets(rest, devices, may, {*taken, *chosen}):
             yield ((demand, asked, chosen), *others)
-
-
-def holds(demand: Any, found: Any, devices: Any) -> bool:
-    for each in demand.constraints:
-        values = [
-            devices[i].attribute("d/x")
-            for of, asked, chosen in found
-            if of is demand and each.is_about(asked.name)
-            for i in chosen
-        ]
-        distinct = len(set(values))
-        if None in values or (distinct < len(values) if each.distinct else distinct > 1):
-            return False
-    return True
-
-
-@settings(max_examples=300, deadline=None)
-@given(data=st.data())
-def test_a_search_finds_devices_exactly_if_there_are_some(data: Any) -> None:
-    values = data.draw(st.lists(st.sampled_from([None, 0, 1, 2]), min_size=1, max_size=6))
-    devices = [known(f"d{i}", value) for i, value in enumerate(values)]
-    in_use = {devices[i].id: "other" for i in data.draw(st.sets(st.integers(0, len(values) - 1)))}
-    demands, may = [], {}
-    for number in range(data.draw(st.integers(1, 2))):
-        names = [f"c{number}r{i}" for i in range(data.draw(st.integers(1, 2)))]
-        ways = [way(name, data.draw(st.integers(1, 2))) for name in names]
-        for name in names:
-            chosen = st.sets(st.integers(0, len(values) - 1))
-            may[name] = data.draw(chosen)
-        constraints = [
-            Constraint("d/x", distinct=data.draw(st.booleans()), requests=tuple(about))
-            for about in data.draw(st.lists(st.sets(st.sampled_from(names)), max_size=2))
-        ]
-        demands.append(Demand(f"c{number}", tuple((one,) for one in ways), tuple(constraints)))
-    free = {name: {i for i in rows if devices[i].id not in in_use} for name, rows in may.items()}
-    line = [(demand, ways[0]) for demand in demands for ways in demand.requests]
-    wanted = any(
-        all(holds(demand, found, devices) for demand in demands)
-        for found in sets(line, devices, free)
-    )
-    stock = Stock(lambda one: [devices[i] for i in sorted(may[one.name])], in_use, {}, {})
-    search = Search(demands, stock)
-    grants = search.run()
-    assert (grants is not None) is wanted
-    if grants is None:
-        assert search.lack is not None
-        return
-    ids = [grant.device.id for grant in grants]
-    assert len(set(ids)) == len(ids)
-    assert not in_use.keys() & set(ids)
-    index = {each.id: i for i, each in enumerate(devices)}
-    found = [
-        (demand, asked, [index[g.device.id] for g in grants if g.way is asked])
-        for demand, asked in line
-    ]
-    assert all(len(chosen) == asked.number for _, asked, chosen in found)
-    assert all(set(chosen) <= may[asked.name] for _, asked, chosen in found)
-    assert all(holds(demand, found, devices) for demand in demands)
 
 
 def held(objects: list[Any]) -> list[tuple[str, str]]:

@@ -230,3 +230,11 @@ def test_each_closed_node_has_its_reason() -> None:
 
 def test_no_reason_is_beyond_doubt_curable() -> None:
     assert [reason.curable for reason in NodeGroup.reasons] == [False] * 5
+
+
+def test_a_disliked_group_scores_below_nothing() -> None:
+    spec = affinity(["a"], ["b"], disliked=["c", "a"])
+    nodes = [grouped(name, name) for name in "abcd"]
+    ssn, plugin = session([*asking(spec=spec), *nodes, grouped("bare")])
+    task = ssn.task(ssn.snapshot.tasks.row_of["default/q-p"])
+    assert plugin.score_nodes(task, ssn.nodes()).tolist() == [-1, 50, -1, 0, 0]

@@ -12,9 +12,7 @@ from pumice.testing import node, pod, pod_group, queue
 
 FITS = "fits"
 ZONE_LABEL = "topology.kubernetes.io/zone"
-ZONE = "node(s) had no available volume zone"
 NODE = "node(s) didn't match PersistentVolume's node affinity"
-BIND = "node(s) didn't find available persistent volumes to bind"
 LIMIT = "node(s) exceed max volume count"
 
 
@@ -145,18 +143,11 @@ class TestClaims:
     def test_a_claim_that_does_not_exist_bars_the_pod(self, world: Any) -> None:
         assert world(using("p", "c")).problem("p") == 'persistentvolumeclaim "c" not found'
 
-    def test_a_claim_bound_to_a_volume_is_fine(self, world: Any) -> None:
-        assert not world(using("p", "c"), claim("c", "v"), volume("v")).problem("p")
-
     def test_an_unbound_claim_that_should_be_bound_bars_the_pod(self, world: Any) -> None:
         want = "pod has unbound immediate PersistentVolumeClaims"
         now = storage_class("now", mode="Immediate")
         assert want == world(using("p", "c"), claim("c", storage_class="now"), now).problem("p")
         assert want == world(using("p", "c"), claim("c")).problem("p")
-
-    def test_a_claim_that_waits_for_its_pod_is_fine(self, world: Any) -> None:
-        w = world(using("p", "c"), claim("c", storage_class="wait"), storage_class("wait"))
-        assert not w.problem("p")
 
     def test_a_lost_claim_bars_the_pod(self, world: Any) -> None:
         assert "non-existent" in world(using("p", "c"), claim("c", phase="Lost")).problem("p")
@@ -229,75 +220,6 @@ class TestClaims:
 
 
 class TestNodes:
-    def test_a_bound_volume_must_be_in_reach(self, world: Any) -> None:
-        w = world(using("p", "c"), claim("c", "v"), volume("v", zone="x"))
-        assert w.reported("p") == [FITS, NODE, NODE]
-
-    def test_no_node_reaches_a_bound_volume_that_is_gone(self, world: Any) -> None:
-        assert FITS not in world(using("p", "c"), claim("c", "v")).reported("p")
-
-    @pytest.mark.parametrize(
-        ("label", "zones", "reported"),
-        [
-            (ZONE_LABEL, "x__z", [FITS, ZONE, FITS]),
-            ("failure-domain.beta.kubernetes.io/zone", "y", [ZONE, FITS, FITS]),
-        ],
-    )
-    def test_zone_labels_of_a_volume_keep_it_to_its_zones(
-        self, world: Any, label: str, zones: str, reported: list[str]
-    ) -> None:
-        w = world(using("p", "c"), claim("c", "v"), volume("v", labels={label: zones}))
-        assert w.reported("p") == reported
-
-    def test_an_unbound_claim_finds_a_free_volume_of_its_class(self, world: Any) -> None:
-        w = world(
-            using("p", "c"),
-            claim("c", storage_class="wait", size="2Gi"),
-            storage_class("wait"),
-            volume("fits", zone="x", size="3Gi", storage_class="wait"),
-            volume("small", zone="y", size="1Gi", storage_class="wait"),
-            volume("other", size="9Gi", storage_class="other"),
-        )
-        assert w.reported("p") == [FITS, BIND, BIND]
-
-    def test_a_class_that_can_make_volumes_serves_its_topology(self, world: Any) -> None:
-        where = [{"matchLabelExpressions": [{"key": "zone", "values": ["y"]}]}]
-        w = world(
-            using("p", "c"),
-            claim("c", storage_class="make"),
-            storage_class("make", provisioner="disks", allowedTopologies=where),
-        )
-        assert w.reported("p") == [BIND, FITS, BIND]
-
-    def test_two_claims_of_a_pod_do_not_share_a_volume(self, world: Any) -> None:
-        w = world(
-            using("p", "c1", "c2"),
-            claim("c1", storage_class="wait"),
-            claim("c2", storage_class="wait"),
-            storage_class("wait"),
-            volume("x1", zone="x", storage_class="wait"),
-            volume("x2", zone="x", storage_class="wait"),
-            volume("y1", zone="y", storage_class="wait"),
-        )
-        assert w.reported("p") == [FITS, BIND, BIND]
-
-    def test_a_volume_taken_by_a_placed_pod_is_gone_until_it_is_rolled_back(
-        self, world: Any
-    ) -> None:
-        w = world(
-            using("p", "c1"),
-            using("q", "c2"),
-            claim("c1", storage_class="wait"),
-            claim("c2", storage_class="wait"),
-            storage_class("wait"),
-            volume("v", zone="x", storage_class="wait"),
-        )
-        assert w.reported("q") == [FITS, BIND, BIND]
-        w.statement.place(w.task("p").row, 0)
-        assert w.reported("q") == [BIND] * 3
-        w.statement.discard()
-        assert w.reported("q") == [FITS, BIND, BIND]
-
     def test_pods_that_share_a_claim_follow_the_first_one(self, world: Any) -> None:
         w = world(
             using("p", "c"),
@@ -329,29 +251,6 @@ class TestLimits:
         fit = w.ssn.placing.fit(w.task("p"))
         assert not w.ssn.placing.incurable(fit).any()  # evictions could help
 
-    def test_a_volume_that_is_there_already_counts_once(self, world: Any) -> None:
-        w = world(
-            using("p", "c"),
-            using("o", "c", node="a"),
-            claim("c", "v"),
-            volume("v", driver="disks"),
-            csi_node("a", "disks", 1),
-        )
-        assert w.reported("p") == [FITS] * 3
-
-    def test_counts_follow_moves_and_rollbacks(self, world: Any) -> None:
-        w = world(
-            *(using(f"p{i}", f"c{i}", cpu=i + 1) for i in range(2)),
-            *(claim(f"c{i}", f"v{i}") for i in range(2)),
-            *(volume(f"v{i}", driver="disks") for i in range(2)),
-            csi_node("a", "disks", 1),
-        )
-        assert w.reported("p1") == [FITS] * 3
-        w.statement.place(w.task("p0").row, 0)
-        assert w.reported("p1") == [LIMIT, FITS, FITS]
-        w.statement.discard()
-        assert w.reported("p1") == [FITS] * 3
-
 
 def driver(name: str, *, tells: bool = True) -> Any:
     head = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": name}}
@@ -377,12 +276,6 @@ class TestCapacity:
     def reported(self, world: Any, *objects: Any, size: str = "10Gi") -> Any:
         wanted = claim("c", storage_class="make", size=size)
         return world(*self.MAKE, wanted, *objects).reported("p")
-
-    def test_a_driver_that_does_not_tell_is_not_asked(self, world: Any) -> None:
-        small = capacity("k", {}, "1Gi")
-        assert self.reported(world, small) == [FITS] * 3
-        assert self.reported(world, small, driver("disks", tells=False)) == [FITS] * 3
-        assert self.reported(world, small, driver("other")) == [FITS] * 3
 
     @pytest.mark.parametrize(
         ("selector", "reached"),
@@ -420,10 +313,6 @@ class TestCapacity:
         wanted = claim("c", storage_class="make")
         wanted["spec"]["resources"] = {}
         assert world(*self.MAKE, wanted, driver("disks")).reported("p") == [FITS] * 3
-
-    def test_a_volume_that_is_there_needs_no_room(self, world: Any) -> None:
-        there = volume("v", zone="y", storage_class="make", size="10Gi")
-        assert self.reported(world, driver("disks"), there) == [self.FULL, FITS, self.FULL]
 
 
 class TestChoices:
