@@ -6,7 +6,7 @@ but web pages are refused; a browser reveals them by Origin or by a foreign Host
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from email.utils import formatdate
 from typing import Final, TypeVar
@@ -37,6 +37,9 @@ _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 200
 _GATHER_S: Final = 0.02
 """How long news is gathered while watches have just been sent some, as reflectors do it."""
+_LONGEST_MESSAGE: Final = 4096
+"""Bytes of what a client may say over a WebSocket; nothing needs saying."""
+_FAREWELL_S: Final = 1.0
 _NOT_KEPT: Final = {"Cache-Control": "no-cache, private"}
 """Else kubectl takes discovery from its disk as long as the clock of the cluster is ahead."""
 _T = TypeVar("_T")
@@ -106,6 +109,8 @@ class ApiServer:
             response = _response(answer)
             response.headers["Date"] = formatdate(self.api.cluster.now(), usegmt=True)
             return response
+        if web.WebSocketResponse().can_prepare(request):
+            return await self._converse(request, answer.watch)
         return await self._stream(request, answer.watch)
 
     async def _unlocked(self, ask: Callable[[], _T]) -> _T:
@@ -126,10 +131,40 @@ class ApiServer:
             return Answer(500, status(500, "InternalError", problem))
 
     async def _stream(self, request: web.Request, watch: Watch) -> web.StreamResponse:
-        """Send the lines of a watch as things happen, until it is over or the client leaves."""
+        """Send the lines of a watch as one long answer."""
         response = web.StreamResponse(headers={"Content-Type": JSON})
         response.enable_chunked_encoding()
         await response.prepare(request)
+        await self._follow(watch, lambda lines: write_in_time(request, response.write(lines)))
+        await response.write_eof()
+        return response
+
+    async def _converse(self, request: web.Request, watch: Watch) -> web.StreamResponse:
+        """Send the lines of a watch as messages of a WebSocket, as clients in Java ask for them."""
+        response = web.WebSocketResponse(
+            compress=False, max_msg_size=_LONGEST_MESSAGE, timeout=_FAREWELL_S
+        )
+        await response.prepare(request)
+
+        async def send(lines: bytes) -> None:
+            for line in lines.splitlines():
+                await write_in_time(request, response.send_str(line.decode()))
+
+        async def tell() -> None:
+            with suppress(ConnectionError):
+                await self._follow(watch, send)
+            await response.close()
+
+        telling = asyncio.create_task(tell())
+        try:
+            async for _ in response:
+                pass  # a client has nothing to say but that it leaves
+        finally:
+            telling.cancel()
+        return response
+
+    async def _follow(self, watch: Watch, send: Callable[[bytes], Awaitable[None]]) -> None:
+        """Send the lines of a watch as things happen, until it is over or the client leaves."""
         changed = asyncio.Event()
         self._changed.add(changed)
         try:
@@ -137,7 +172,7 @@ class ApiServer:
                 changed.clear()
                 lines = await self._unlocked(watch.poll)
                 if lines:
-                    await write_in_time(request, response, lines)
+                    await send(lines)
                 if watch.over:
                     break
                 if watch.has_more:
@@ -148,8 +183,6 @@ class ApiServer:
                         await changed.wait()
         finally:
             self._changed.remove(changed)
-        await response.write_eof()
-        return response
 
     def _notice(self, *_: object) -> None:
         """Wake the watches soon; called on any thread, with the lock of the cluster held."""

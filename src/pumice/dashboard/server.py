@@ -358,7 +358,7 @@ class Dashboard:
                         await changed.wait()
                 changed.clear()
                 news = b"data: " + msgspec.json.encode(self._state()) + b"\n\n"
-                await write_in_time(request, response, news)
+                await write_in_time(request, response.write(news))
                 await asyncio.sleep(_TICK_S)
         except ConnectionResetError:
             pass

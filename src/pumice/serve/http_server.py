@@ -127,7 +127,7 @@ class _Answers:
         try:
             await sent.prepare(request)
             for start in range(0, len(body), _CHUNK):
-                await write_in_time(request, sent, bytes(body[start : start + _CHUNK]))
+                await write_in_time(request, sent.write(bytes(body[start : start + _CHUNK])))
             await sent.write_eof()
         finally:
             del self._unread[request.protocol]
@@ -368,15 +368,15 @@ def foreign_request(request: web.Request, hosts: Container[str]) -> str:
     return ""
 
 
-async def write_in_time(request: web.Request, response: web.StreamResponse, lines: bytes) -> None:
-    """Send a part of an answer that goes on.
+async def write_in_time(request: web.Request, writing: Awaitable[None]) -> None:
+    """Send a part of an answer that goes on, by ``writing`` it.
 
     Raises:
         ConnectionResetError: the client has left, or does not read.
     """
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
-            await response.write(lines)
+            await writing
     except TimeoutError:
         if request.transport is not None:
             request.transport.abort()

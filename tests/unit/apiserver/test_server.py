@@ -1,13 +1,16 @@
 """The API on a socket: requests, watches, who is admitted."""
 
+import asyncio
 import http.client
 import json
 import threading
 import time
+from asyncio import run
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import aiohttp
 import pytest
 
 from pumice.apiserver import server as api_server
@@ -214,6 +217,46 @@ def test_stopping_ends_watches(server: Any, connection: Any) -> None:
     stopping.join()
 
 
+def test_a_watch_over_websocket_sends_a_message_for_each_event(cluster: Any, server: Any) -> None:
+    cluster.create(pod("a", labels={"text": "two"}))
+    own = {"origin": server.url}
+
+    async def watched() -> list[Any]:
+        query = f"{server.url}{PODS}?watch=true&timeoutSeconds=1&allowWatchBookmarks=true"
+        async with aiohttp.ClientSession() as session, session.ws_connect(query, **own) as socket:
+            events = [await socket.receive_json(timeout=20)]
+            await asyncio.to_thread(cluster.create, pod("b"))
+            events += [json.loads(message.data) async for message in socket]
+            return events
+
+    found = [(each["type"], each["object"]["metadata"].get("name")) for each in run(watched())]
+    assert found == [("ADDED", "a"), ("ADDED", "b"), ("BOOKMARK", None)]
+
+
+def test_stopping_ends_watches_over_websocket(server: Any) -> None:
+    async def told() -> int | None:
+        query = f"{server.url}{PODS}?watch=true"
+        async with aiohttp.ClientSession() as session, session.ws_connect(query) as socket:
+            stopping = asyncio.create_task(asyncio.to_thread(server.stop))
+            assert [message async for message in socket] == []
+            await stopping
+            return socket.close_code
+
+    assert run(told()) == aiohttp.WSCloseCode.OK
+
+
+def test_a_page_of_another_site_opens_no_websocket(server: Any) -> None:
+    async def refused() -> int:
+        async with aiohttp.ClientSession() as session:
+            try:
+                await session.ws_connect(f"{server.url}{PODS}?watch=true", origin="http://evil")
+            except aiohttp.WSServerHandshakeError as error:
+                return error.status
+        return 0
+
+    assert run(refused()) == 403
+
+
 def test_a_port_that_is_taken_is_reported_at_once(cluster: Any, server: Any) -> None:
     with pytest.raises(OSError, match="in use"):
         ApiServer(RestApi(cluster), port=server.port)
@@ -222,8 +265,14 @@ def test_a_port_that_is_taken_is_reported_at_once(cluster: Any, server: Any) -> 
 def test_a_watch_of_a_client_that_left_is_forgotten(
     cluster: Any, server: Any, connection: Any
 ) -> None:
+    async def look_over_websocket() -> None:
+        query = f"{server.url}{PODS}?watch=true"
+        async with aiohttp.ClientSession() as session, session.ws_connect(query) as socket:
+            await socket.receive_json(timeout=20)
+
     cluster.create(pod("a"))
     assert watch(connection)()["type"] == "ADDED"
+    run(look_over_websocket())
     connection.close()
     deadline = time.monotonic() + 20
     while server.watching and time.monotonic() < deadline:

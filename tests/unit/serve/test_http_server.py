@@ -242,7 +242,7 @@ def test_a_client_that_does_not_read_is_left_without_a_traceback(
         await response.prepare(request)
         try:
             while True:
-                await http_server.write_in_time(request, response, b"x" * 1_000_000)
+                await http_server.write_in_time(request, response.write(b"x" * 1_000_000))
         finally:
             ended.set()
 
