@@ -22,6 +22,7 @@ from pumice.framework.hooks import FIRST_REASON, Ask
 from pumice.framework.job_records import NoNode
 from pumice.framework.placement.kernel import (
     AmountTerm,
+    ColumnTerm,
     Kernel,
     NodeTerm,
     PodClass,
@@ -312,7 +313,7 @@ class Placing:
         static_codes, base = self._static(task)
         static = [codes != 0 for codes in static_codes if codes is not None]
         refused = np.logical_or.reduce(static) if static else None
-        amounts = [each for term in terms if isinstance(term, AmountTerm) for each in term.numbers]
+        scores = [term for term in terms if isinstance(term, AmountTerm | ColumnTerm)]
         counts = next((term for term in terms if isinstance(term, PodCounts)), None)
         if base is not None:
             base = np.ascontiguousarray(base, dtype=np.float64)
@@ -320,7 +321,7 @@ class Placing:
         rankers = self._comparing(stated) if silent else []
         ranks = [] if silent else [term for term in terms if isinstance(term, RankTerm)]
         kind = task.shape, self.snapshot.tasks.label_class.item(task.row)
-        made = PodClass(*kind, refused, base, amounts, counts, ranks)
+        made = PodClass(*kind, refused, base, scores, counts, ranks)
         return KernelClass(self.kernel.add(made), counts is not None, rankers)
 
     def _stated(self, task: Task) -> _Stated:
@@ -335,7 +336,9 @@ class Placing:
             if terms is None:
                 return None
             for term in terms:
-                is_score = isinstance(term, RankTerm) or getattr(term, "is_score", False)
+                is_score = isinstance(term, ColumnTerm | RankTerm) or getattr(
+                    term, "is_score", False
+                )
                 if scores if is_score else filters:
                     found.append(term)
         return found
@@ -343,7 +346,8 @@ class Placing:
     def by_amounts(self, task: Task) -> bool:
         """Return whether filters and scores of such tasks follow from amounts of nodes alone."""
         terms = self._terms_of(self._stated(task))
-        return terms is not None and not any(isinstance(term, PodCounts) for term in terms)
+        apart = PodCounts, ColumnTerm
+        return terms is not None and not any(isinstance(term, apart) for term in terms)
 
     def pick(
         self, classes: Sequence[int], allowed: Mask | None = None, *, stay_closed: bool = False

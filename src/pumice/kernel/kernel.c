@@ -17,7 +17,7 @@
 #define KNOWN 64   /* scores of spread that are computed once for all candidates */
 enum { CPU, MEMORY, PODS };
 enum { IDLE, USED, RELEASING, PIPELINED, VIEW };               /* layers of the books */
-enum { END, POD_LIMIT, REQUESTED, PACKED, STRATEGY };          /* terms by amounts */
+enum { END, POD_LIMIT, REQUESTED, PACKED, STRATEGY, COLUMN };  /* terms of a node by itself */
 enum { NONE, SOME, AT_MOST };                                  /* what a count must be */
 enum { TO_BEST, TO_WORST, STRETCHED, SPREAD };                 /* scores that compare candidates */
 
@@ -51,6 +51,7 @@ typedef struct {                /* one class of equal tasks */
     const uint8_t *refused;     /* nodes that refuse for the whole session (n), or NULL */
     const double *base;         /* scores that hold for the session (n), or NULL */
     const double *terms;        /* kinds of terms with their numbers, up to END */
+    const double *const *columns;   /* scores that plugins keep themselves (n) each, or NULL */
     Count *count;
     const Rank *ranks;
     int64_t n_counts, own_neighbour, n_ranks;
@@ -160,6 +161,7 @@ static double value_of(const Kernel *k, const Class *c, int64_t i) {
         case REQUESTED: total += requested(k, c, i, t); t += 4; break;
         case PACKED: total += packed(k, c, i, t); t += 3 + 2 * (int)t[2]; break;
         case STRATEGY: total += strategy(k, c, i, t); t += 3 + 3 * (int)t[2]; break;
+        case COLUMN: total += c->columns[(int)*t++][i]; break;
         }
     return total;
 }
@@ -176,7 +178,7 @@ static void settle(const Kernel *k, Class *c, int64_t b) {
 
 /* Ask all nodes; of those that are alike, one. */
 static void ask_all(const Kernel *k, Class *c) {
-    double *known = k->group && !c->base ? malloc(k->n_groups * sizeof *known) : NULL;
+    double *known = k->group && !c->base && !c->columns ? malloc(k->n_groups * sizeof *known) : NULL;
     for (int64_t g = 0; known && g < k->n_groups; g++) known[g] = NAN;
     for (int64_t i = 0; i < k->n; i++) {
         const int32_t g = known ? k->group[i] : -1;
@@ -487,13 +489,14 @@ void kernel_group(Kernel *k, int32_t *group, int64_t n_groups) {
 
 int64_t kernel_class(Kernel *k, const double *request, const double *need, const double *nonzero,
                      const double *waiting, const uint8_t *refused, const double *base,
-                     const double *terms, Count *count, const Rank *ranks, int64_t n_counts,
-                     int64_t own_neighbour, int64_t n_ranks) {
+                     const double *terms, const double *const *columns, Count *count,
+                     const Rank *ranks, int64_t n_counts, int64_t own_neighbour, int64_t n_ranks) {
     if (!(k->n_classes & (k->n_classes - 1)))
         k->classes = realloc(k->classes, MAX(2 * k->n_classes, 1) * sizeof *k->classes);
     k->classes[k->n_classes] = (Class){
         .request = request, .need = need, .nonzero = nonzero, .waiting = waiting,
-        .refused = refused, .base = base, .terms = terms, .count = count, .ranks = ranks,
+        .refused = refused, .base = base, .terms = terms, .columns = columns,
+        .count = count, .ranks = ranks,
         .n_counts = n_counts, .own_neighbour = own_neighbour, .n_ranks = n_ranks, .cursor = -1 };
     return k->n_classes++;
 }

@@ -29,7 +29,7 @@ _INT, _POINTER = ctypes.c_int64, ctypes.c_void_p
 _CALLS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "kernel_open": (_POINTER, (_INT,) * 5 + (_POINTER,) * 4),
     "kernel_group": (None, (_POINTER, _POINTER, _INT)),
-    "kernel_class": (_INT, (_POINTER,) * 10 + (_INT,) * 3),
+    "kernel_class": (_INT, (_POINTER,) * 11 + (_INT,) * 3),
     "kernel_counted": (None, (_POINTER, _INT, _POINTER, _INT)),
     "kernel_pick": (_INT, (_POINTER, _POINTER, _INT) + (_POINTER,) * 5),
     "kernel_values": (_POINTER, (_POINTER, _INT)),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.api.codes import Cause
 from pumice.api.duration import parse_duration
@@ -17,9 +16,10 @@ from pumice.core.resources import CPU, MEMORY, Column
 from pumice.core.shapes import Shape
 from pumice.core.status import ALLOCATED_CLASS, Status
 from pumice.core.tables import NOWHERE
-from pumice.core.views import NodeFacts, Nodes, Task
+from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
 from pumice.errors import InputError
 from pumice.framework.arguments import arg
+from pumice.framework.placement.kernel import ColumnTerm, NodeTerm
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession, node_load
@@ -96,10 +96,12 @@ class Usage(Plugin, name="usage"):
         nodes = ssn.snapshot.nodes
         load = node_load(ssn)
         self._snapshot, self._journal = ssn.snapshot, ssn.journal
-        self._percent = load.percent
         self._fresh = load.fresh(ssn.now, _LONGEST_AGE)
-        self._capacity = nodes.capacity_amounts[_BOTH]
-        high = self._percent > [[self.thresholds.cpu], [self.thresholds.memory]]
+        capacity = nodes.capacity_amounts[_BOTH, : nodes.n]
+        self._known = capacity > 0
+        self._capacity = np.where(self._known, capacity, 1.0)
+        self._measured = load.percent / 100.0 * capacity
+        high = load.percent > [[self.thresholds.cpu], [self.thresholds.memory]]
         codes = np.where(high[CPU], _CPU_HIGH, np.where(high[MEMORY], _MEMORY_HIGH, 0))
         self._codes = np.where(self._fresh, codes, 0).astype(np.int16)
         self._expected: dict[int, Column] = {}
@@ -107,8 +109,7 @@ class Usage(Plugin, name="usage"):
         self._of_task = np.zeros((2, ssn.snapshot.tasks.n))
         self._score = ssn.add_node_column(_SCORE)
         self._guess_unseen(ssn)
-        every = np.arange(nodes.n)
-        self._score[every] = self._scores(every)
+        self._score[:] = self._scores(ALL)
 
     def _guess_unseen(self, ssn: PluginSession) -> None:
         """Add running pods that started after the last measurement, and bound ones."""
@@ -132,11 +133,16 @@ class Usage(Plugin, name="usage"):
         """Prefer the node with the least load, the pod itself not counted."""
         return nodes.column(_SCORE)
 
+    def node_terms(self, task: Task) -> list[NodeTerm]:
+        """State that scores stand in a column."""
+        return [ColumnTerm(_SCORE)]
+
     def on_place(self, task: Task, node: int) -> None:
         """Estimate the use of a placed pod."""
+        here = slice(node, node + 1)
         self._save(task.row, node)
-        self._add(np.array([task.row]), np.array([node]))
-        self._score[node] = self._scores(np.array([node]))[0]
+        self._add(slice(task.row, task.row + 1), here)
+        self._score[here] = self._scores(here)
 
     def on_evict(self, task: Task, node: int) -> None:
         """Subtract the estimate of a pod that leaves."""
@@ -145,7 +151,8 @@ class Usage(Plugin, name="usage"):
             self._save(task.row, node)
             self._of_node[:, node] = np.maximum(self._of_node[:, node] - guess, 0.0)
             self._of_task[:, task.row] = 0.0
-            self._score[node] = self._scores(np.array([node]))[0]
+            here = slice(node, node + 1)
+            self._score[here] = self._scores(here)
 
     def _save(self, task: int, node: int) -> None:
         save = self._journal.save
@@ -153,47 +160,48 @@ class Usage(Plugin, name="usage"):
         save(self._of_node, (slice(None), node))
         save(self._score, node)
 
-    def _add(self, tasks: NDArray[Any], nodes: NDArray[Any]) -> None:
+    def _add(self, tasks: Rows, nodes: Rows) -> None:
         """Add estimates of tasks on distinct nodes, by the load their nodes have before."""
         total = self.cpu + self.memory
         cpu, memory = self._load(nodes)
         load = (cpu * self.cpu + memory * self.memory) / total if total else cpu * 0.0
         risky = load >= self.estimator.risk_threshold
         risk = np.where(risky, self.estimator.risk_factor, 1.0)
-        expected = np.stack([self._expect(row) for row in tasks.tolist()], axis=-1)  # (2, 2, n)
+        shapes = self._snapshot.tasks.shape[tasks].tolist()
+        expected = np.concatenate([self._expect(shape) for shape in shapes], axis=-1)  # (2, 2, n)
         guess = np.minimum(expected[0] * risk, expected[1])
         self._of_task[:, tasks] = guess
         self._of_node[:, nodes] += guess
 
-    def _load(self, nodes: NDArray[Any]) -> Column:
+    def _load(self, nodes: Rows) -> Column:
         """Return the load of some nodes, measured and estimated, 0 to 1 (2, n)."""
-        capacity = self._capacity[:, nodes]
-        amount = self._percent[:, nodes] / 100.0 * capacity + self._of_node[:, nodes]
-        known = capacity > 0
-        load = np.clip(amount / np.where(known, capacity, 1.0), 0.0, 1.0)
-        return np.where(known, load, 0.0)
+        load: Column = self._measured[:, nodes] + self._of_node[:, nodes]
+        load /= self._capacity[:, nodes]
+        np.maximum(load, 0.0, out=load)
+        np.minimum(load, 1.0, out=load)
+        load *= self._known[:, nodes]
+        return load
 
-    def _scores(self, nodes: NDArray[Any]) -> Column:
+    def _scores(self, nodes: Rows) -> Column | float:
         total = self.cpu + self.memory
         if not total:
-            return np.zeros(len(nodes))
+            return 0.0
         cpu, memory = 1.0 - self._load(nodes)
         score = (cpu * self.cpu + memory * self.memory) / total * 100.0 * self.weight
         return np.where(self._fresh[nodes], score, 0.0)
 
-    def _expect(self, row: int) -> Column:
-        """Return the expected use of a task without risk, and its bound (2, 2)."""
-        tasks, how = self._snapshot.tasks, self.estimator
-        shape = self._snapshot.shapes[tasks.shape[row]]
-        found = self._expected.get(shape.id)
+    def _expect(self, number: int) -> Column:
+        """Return the expected use of a pod of a shape without risk, and its bound (2, 2, 1)."""
+        found = self._expected.get(number)
         if found is None:
+            shape, how = self._snapshot.shapes[number], self.estimator
             request = shape.request[_BOTH, 0]
-            if tasks.best_effort[row]:
+            if shape.best_effort:
                 likely, most = _best_effort(how), np.full(2, np.inf)
             else:
                 most = np.maximum(_limits(shape.spec), request)
                 likely = request * how.request_ratio + (most - request) * how.burst_ratio
-            found = self._expected[shape.id] = np.stack([likely, most])
+            found = self._expected[number] = np.stack([likely, most])[:, :, np.newaxis]
         return found
 
 

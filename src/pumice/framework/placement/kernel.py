@@ -21,7 +21,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.term_counts import Counter, SpreadCounter
 
 END: Final = 0.0
-_POD_LIMIT, _REQUESTED, _PACKED, _STRATEGY = 1.0, 2.0, 3.0, 4.0
+_POD_LIMIT, _REQUESTED, _PACKED, _STRATEGY, _COLUMN = 1.0, 2.0, 3.0, 4.0, 5.0
 NO_PODS, SOME_PODS, AT_MOST = range(3)
 """What a count must be: 0, above 0, or at most so many above the least one."""
 TO_BEST, TO_WORST, STRETCHED, SPREAD = range(4)
@@ -34,6 +34,12 @@ class AmountTerm(NamedTuple):
     is_score: bool
     numbers: tuple[float, ...]
     """Its kind and parameters, as kernel.c reads them."""
+
+
+class ColumnTerm(NamedTuple):
+    """A score that stands in a plugin's own node column."""
+
+    name: str
 
 
 class CountTerm(NamedTuple):
@@ -72,7 +78,7 @@ class RankTerm(NamedTuple):
     parts: tuple[RankPart, ...] = ()
 
 
-NodeTerm = AmountTerm | PodCounts | RankTerm
+NodeTerm = AmountTerm | ColumnTerm | PodCounts | RankTerm
 
 POD_LIMIT: Final = AmountTerm(is_score=False, numbers=(_POD_LIMIT,))
 """Refuse nodes that hold as many pods as they may."""
@@ -142,8 +148,8 @@ class PodClass(NamedTuple):
     """Nodes that refuse all along (n,)."""
     base: Column | None
     """Scores that stand (n,)."""
-    terms: Sequence[float]
-    """Amount terms one after the other, as numbers."""
+    scores: Sequence[AmountTerm | ColumnTerm]
+    """What refuses or scores a node by itself, in order."""
     counts: PodCounts | None
     ranks: Sequence[RankTerm]
 
@@ -192,7 +198,9 @@ class Kernel:
         shape, counts = made.shape, made.counts
         columns = (shape.request, shape.need, shape.nonzero, shape.waiting_nonzero)
         arrays: list[Any] = [np.ascontiguousarray(column[:, 0]) for column in columns]
-        arrays += [made.refused, made.base, np.array([*made.terms, END])]
+        named = [term.name for term in made.scores if isinstance(term, ColumnTerm)]
+        arrays += [made.refused, made.base, self._terms(made.scores, named)]
+        arrays.append(self._where(named))
         terms = counts.counts if counts else ()
         listed = (_Count * len(terms))(*map(self._count, terms))
         ranks = (_Rank * len(made.ranks))(*map(self._rank, made.ranks))
@@ -206,6 +214,23 @@ class Kernel:
         sizes = len(terms), own_neighbour, len(ranks)
         pointers = (*map(_address, arrays), *where)
         return int(self._library.kernel_class(self._handle, *pointers, *sizes))
+
+    @staticmethod
+    def _terms(scores: Sequence[AmountTerm | ColumnTerm], columns: list[str]) -> Column:
+        """Return terms one after the other, as numbers."""
+        numbers: list[float] = []
+        for term in scores:
+            if isinstance(term, ColumnTerm):
+                numbers += _COLUMN, columns.index(term.name)
+            else:
+                numbers += term.numbers
+        return np.array([*numbers, END])
+
+    def _where(self, columns: list[str]) -> NDArray[np.uintp] | None:
+        """Return where plugins' own columns are, None if there are none."""
+        held = [self._snapshot.plugin_columns[name] for name in columns]
+        self._held += held
+        return np.array([*map(_address, held)], dtype=np.uintp) if held else None
 
     def _held_address(self, numbers: NDArray[Any]) -> int | None:
         """Return where whole numbers are, and keep them there."""
