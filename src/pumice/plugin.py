@@ -20,8 +20,8 @@ Codes in explanations
     ``Reason``, a ``Refusal`` and the attribute ``spares`` name.
 What ``node_terms`` returns
     ``AmountTerm``, made by ``packed_score``, ``requested_score`` or ``strategy_score``, or
-    ``POD_LIMIT``; ``PodCounts`` for refusals by the number of pods in a domain,
-    ``RankTerm`` for scores that compare nodes.
+    ``POD_LIMIT``; ``ColumnTerm`` for a score in a column of the plugin's own, ``PodCounts`` for
+    refusals by the number of pods in a domain, ``RankTerm`` for scores that compare nodes.
 What else a plugin may declare
     ``SimulatorAssumptions``: makes simulations with it fast; ``QueueLimits`` and
     ``AdmissionLimit``: the limits it enforces on queues, for metrics and the simulator;
@@ -70,6 +70,7 @@ from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.placement.kernel import (
     POD_LIMIT,
     AmountTerm,
+    ColumnTerm,
     PodCounts,
     RankTerm,
     packed_score,
@@ -111,6 +112,7 @@ __all__ = [
     "Cause",
     "Codes",
     "Column",
+    "ColumnTerm",
     "CycleFacts",
     "Domain",
     "Duration",

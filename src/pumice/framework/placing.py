@@ -336,6 +336,8 @@ class Placing:
             if terms is None:
                 return None
             for term in terms:
+                if isinstance(term, ColumnTerm) and term.name not in self.snapshot.plugin_columns:
+                    return None  # the plugin is told when its hook asks for the column
                 is_score = isinstance(term, ColumnTerm | RankTerm) or getattr(
                     term, "is_score", False
                 )
