@@ -267,13 +267,13 @@ class JobPlacement:
     def _choose(self, task: Task, role: int) -> tuple[int, bool] | None:
         """Return the best node and whether it has room now; a nominated one comes first."""
         placing, snapshot = self.state.placing, self.state.snapshot
-        nominee, refused = snapshot.tasks.nominated.item(task.row), self._refused.get(role)
+        nominee = snapshot.tasks.nominated.item(task.row)
         remembers = self._remembers(role) and (_may_reopen(task) or self._is_mixed(role))
-        if nominee == NOWHERE and not remembers:
-            node = placing.choose_known(task, self.allowed)
+        if nominee == NOWHERE:
+            node = self._choose_known(task, role, remembers=remembers)
             if node is not None:
                 return node, True
-        fit = placing.fit(task)
+        fit, refused = placing.fit(task), self._refused.get(role)
         if (
             nominee != NOWHERE
             and (self.allowed is None or self.allowed[nominee])
@@ -291,6 +291,27 @@ class JobPlacement:
         if allowed is None and fit.no_node is not None:
             return None  # an equal task found none, and no node moved since
         return placing.choose(task, fit, allowed)
+
+    def _choose_known(self, task: Task, role: int, *, remembers: bool) -> int | None:
+        """Return the best node with room now as far as the kernel knows, else None.
+
+        Where a role remembers who refused, only nodes that newly refuse are asked why.
+        """
+        placing, allowed = self.state.placing, self.allowed
+        if remembers:
+            rows = placing.closed_now(task)
+            if rows is None:
+                return None
+            refused = self._refused.get(role)
+            if refused is None:
+                refused = np.zeros(self.state.snapshot.nodes.n, dtype=np.int16)
+                self._refused[role] = refused
+            rows = rows[refused[rows] == 0]
+            if len(rows):
+                refused[rows] = placing.refusals_on(task, rows)
+            if refused.any():
+                allowed = refused == 0 if allowed is None else allowed & (refused == 0)
+        return placing.choose_known(task, allowed)
 
     def _is_mixed(self, role: int) -> bool:
         """Return whether tasks of a role differ: then a node may refuse one and take the next."""

@@ -496,6 +496,13 @@ class Placing:
             value = np.where(allowed, value, -np.inf)
         return self._best(task, known.rankers, value)
 
+    def closed_now(self, task: Task) -> NDArray[np.intp] | None:
+        """Return the nodes that refuse a task or lack room now; None if the kernel cannot know."""
+        known = self.class_of(task)
+        if known is None or known.counts:
+            return None
+        return np.flatnonzero(self.kernel.values(known.number) == -np.inf)
+
     def choose_idle(self, task: Task, fit: Fit) -> int | None:
         """Pick the best node that has room now, whatever it has promised to pipelined tasks."""
         has_room = (task.need - self.snapshot.nodes.idle < STEP).all(axis=0)
