@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +39,12 @@ class Operator:
     """With places for ``{port}`` and the file ``{configuration}``."""
     configuration: str = ""
     """With the words PORT and WEBHOOK for ports."""
+    objects: str = ""
+    """What it must find when it starts."""
+    needs: tuple[str, ...] = ()
+    """Other operators that it makes objects for."""
+    certificates: Path | None = None
+    """Where it looks for them, unless below the folder of temporary files."""
 
     @property
     def folder(self) -> Path:
@@ -52,14 +58,29 @@ class Operator:
 
 
 _CRDS: Final = "config/crd/bases"
-_CONFIGURATION: Final = """
-apiVersion: config.jobset.x-k8s.io/v1alpha1
+_MANAGER: Final = """
 kind: Configuration
 webhook: {port: WEBHOOK}
 health: {healthProbeBindAddress: "127.0.0.1:PORT"}
 metrics: {bindAddress: "0"}
 leaderElection: {leaderElect: false}
-internalCertManagement: {enable: false}
+"""
+_OWN_CERTIFICATES: Final = "internalCertManagement: {enable: false}\n"
+# It writes its own authority into this configuration, which calls nobody: the calls come from the
+# one that `_objects` makes.
+_TRAINING_OBJECTS: Final = """
+apiVersion: v1
+kind: Secret
+metadata: {name: training-operator-webhook-cert, namespace: default}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: validator.training-operator.kubeflow.org}
+"""
+_ARGO_OBJECTS: Final = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: workflow-controller-configmap, namespace: default}
 """
 OPERATORS: Final[Mapping[str, Operator]] = {
     "jobset": Operator(
@@ -69,7 +90,17 @@ OPERATORS: Final[Mapping[str, Operator]] = {
         ("config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml",
          "config/components/webhook/manifests.yaml"),
         ("--config={configuration}",),
-        _CONFIGURATION,
+        f"apiVersion: config.jobset.x-k8s.io/v1alpha1{_MANAGER}{_OWN_CERTIFICATES}",
+    ),
+    "leaderworkerset": Operator(
+        "sigs.k8s.io/lws",
+        "v0.8.0",
+        "./cmd",
+        (f"{_CRDS}/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
+         "config/webhook/manifests.yaml"),
+        ("--config={configuration}",),
+        f"apiVersion: config.lws.x-k8s.io/v1alpha1{_MANAGER}{_OWN_CERTIFICATES}"
+        "gangSchedulingManagement: {schedulerProvider: volcano}\n",
     ),
     "mpi-operator": Operator(
         "github.com/kubeflow/mpi-operator",
@@ -85,6 +116,41 @@ OPERATORS: Final[Mapping[str, Operator]] = {
         tuple(f"{_CRDS}/ray.io_ray{kind}.yaml" for kind in ("clusters", "jobs", "services")),
         ("--batch-scheduler=volcano", "--enable-leader-election=false", "--metrics-addr=0",
          "--health-probe-bind-address=127.0.0.1:{port}"),
+    ),
+    "training-operator": Operator(
+        "github.com/kubeflow/training-operator",
+        "v1.9.3",
+        "./cmd/training-operator.v1",
+        (*(f"manifests/base/crds/kubeflow.org_{kind}jobs.yaml"
+           for kind in ("jax", "mpi", "paddle", "pytorch", "tf", "xgboost")),
+         "manifests/base/webhook/manifests.yaml"),
+        ("--gang-scheduler-name=volcano", "--metrics-bind-address=0",
+         "--health-probe-bind-address=127.0.0.1:{port}", "--webhook-server-port={webhook}"),
+        objects=_TRAINING_OBJECTS,
+        certificates=Path("/tmp/k8s-webhook-server/serving-certs"),  # noqa: S108  # its constant
+    ),
+    "trainer": Operator(
+        "github.com/kubeflow/trainer/v2",
+        "v2.1.0",
+        "./cmd/trainer-controller-manager",
+        (*(f"manifests/base/crds/trainer.kubeflow.org_{kind}s.yaml"
+           for kind in ("clustertrainingruntime", "trainingruntime", "trainjob")),
+         "manifests/base/webhook/manifests.yaml"),
+        ("--config={configuration}",),
+        f"apiVersion: config.trainer.kubeflow.org/v1alpha1{_MANAGER}"
+        "certManagement: {enable: false}\n",
+        needs=("jobset",),
+    ),
+    "argo-workflows": Operator(
+        "github.com/argoproj/argo-workflows/v3",
+        "v3.6.7",
+        "./cmd/workflow-controller",
+        tuple(f"manifests/base/crds/minimal/argoproj.io_{kind}s.yaml"
+              for kind in ("clusterworkflowtemplate", "cronworkflow", "workflow",
+                           "workflowartifactgctask", "workflowtaskresult", "workflowtaskset",
+                           "workflowtemplate")),
+        ("--namespace=default", "--executor-image=argoexec:1"),
+        objects=_ARGO_OBJECTS,
     ),
 }  # fmt: skip
 
@@ -111,8 +177,16 @@ def provide(name: str) -> None:
 
 
 @contextmanager
-def running(name: str, plane: ControlPlane, kubectl: Kubectl) -> Iterator[Process]:
-    """Install an operator and run it; its webhooks are gone in the end."""
+def running(name: str, plane: ControlPlane, kubectl: Kubectl) -> Iterator[None]:
+    """Install an operator and what it needs, and run them; their webhooks are gone in the end."""
+    with ExitStack() as stack:
+        for each in (*OPERATORS[name].needs, name):
+            stack.enter_context(_running(each, plane, kubectl))
+        yield
+
+
+@contextmanager
+def _running(name: str, plane: ControlPlane, kubectl: Kubectl) -> Iterator[None]:
     operator = OPERATORS[name]
     port, webhook = free_ports(2)
     made = [*_objects(operator, webhook, plane)]
@@ -122,21 +196,25 @@ def running(name: str, plane: ControlPlane, kubectl: Kubectl) -> Iterator[Proces
     served = lambda: [kubectl.run("get", each).returncode for each in names]  # noqa: E731
     until("kinds served", served, lambda codes: not any(codes))
     hooks = [one for one in made if one["kind"].endswith("WebhookConfiguration")]
+    kubectl.apply(*yaml.safe_load_all(operator.objects))
     home = plane.directory / f"operator-{name}"
-    _write_certificates(plane, home)
+    _write_certificates(plane, home.name, home / "k8s-webhook-server" / "serving-certs")
+    if operator.certificates:
+        _write_certificates(plane, home.name, operator.certificates)
     configuration = home / "configuration.yaml"
     text = operator.configuration.replace("WEBHOOK", str(webhook)).replace("PORT", str(port))
     configuration.write_text(text)
-    places = {"port": port, "configuration": configuration}
+    places = {"port": port, "webhook": webhook, "configuration": configuration}
     flags = [flag.format(**places) for flag in operator.flags]
     environment = {"KUBECONFIG": str(plane.admin_kubeconfig), "TMPDIR": str(home)}
+    environment |= {"MY_POD_NAMESPACE": "default", "LEADER_ELECTION_DISABLE": "true"}
     log = plane.directory / "logs" / f"{name}.log"
     process = Process(name, [operator.program, *flags], log, environment=environment)
     try:
         if hooks:
             process.wait_until(lambda: _listens(webhook), _START_S)
             kubectl.apply(*hooks)
-        yield process
+        yield
     finally:
         for one in hooks:
             kubectl("delete", one["kind"], one["metadata"]["name"], "--ignore-not-found")
@@ -159,11 +237,10 @@ def _objects(operator: Operator, port: int, plane: ControlPlane) -> Iterator[dic
             yield one
 
 
-def _write_certificates(plane: ControlPlane, home: Path) -> None:
-    """Put certificates where a manager looks for them: below the folder of temporary files."""
-    folder = home / "k8s-webhook-server" / "serving-certs"
+def _write_certificates(plane: ControlPlane, name: str, folder: Path) -> None:
+    """Put certificates where a manager looks for them."""
     folder.mkdir(parents=True, exist_ok=True)
-    pair = plane.authority.server(home.name)
+    pair = plane.authority.server(name)
     shutil.copyfile(pair.certificate, folder / "tls.crt")
     shutil.copyfile(pair.key, folder / "tls.key")
 
