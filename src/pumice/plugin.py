@@ -46,7 +46,6 @@ from pumice.api.codes import Cause, Spared
 from pumice.api.cycle_facts import CycleFacts
 from pumice.api.duration import parse_duration
 from pumice.api.times import epoch
-from pumice.core.object_rows import Texts
 from pumice.core.resources import (
     CPU,
     MEMORY,
@@ -59,11 +58,10 @@ from pumice.core.resources import (
     share,
     weighted_sum,
 )
-from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, Status
-from pumice.core.tables import NOWHERE, Ints
-from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
+from pumice.core.tables import NOWHERE, Ints, Shape
+from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task, Texts
 from pumice.errors import InputError
 from pumice.framework.arguments import Amount, Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs, Queues, Tasks

@@ -15,13 +15,12 @@ from pumice.api.objects import from_manifest, in_namespace
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.errors import ConfError
-from pumice.framework.close_session import close_session
 from pumice.framework.conf_check import check_conf, errors_of
 from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.registry import KeptPlugins, build_tiers, known_plugins
-from pumice.framework.session import Session
+from pumice.framework.session import Session, close_session
 from pumice.framework.session_state import ProcessMemory
 from pumice.plugins import builtin_plugins
 from pumice.standing.refused_jobs import Standing

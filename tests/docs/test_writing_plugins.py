@@ -11,8 +11,18 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.core.object_rows import HoldingRows, NamespacedRows, ObjectRow, ObjectRows
-from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
+from pumice.core.views import (
+    HoldingRows,
+    Job,
+    NamespacedRows,
+    NodeFacts,
+    NodeRow,
+    Nodes,
+    ObjectRow,
+    ObjectRows,
+    Queue,
+    Task,
+)
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.plugin import HOOKS
 from pumice.framework.registry import load_plugins

@@ -40,7 +40,7 @@ EVICTING = [
     pod_group("new", phase="Inqueue", priority_class="high"),
     pod("new-0", group="new", cpu=1, priority=100),
 ]
-BOUNDS = {"pod": 46, "preemption": 53, "queue order": 96}
+BOUNDS = {"pod": 35, "preemption": 42, "queue order": 80}
 """The most files of each trace: lower them with the code, never raise them."""
 
 
@@ -59,7 +59,8 @@ def entered(run: Callable[[], Any]) -> list[str]:
     finally:
         sys.setprofile(before)
     paths = [Path(file) for file in seen]
-    return sorted(str(path.relative_to(SOURCE)) for path in paths if SOURCE in path.parents)
+    found = {str(path.relative_to(SOURCE)) for path in paths if SOURCE in path.parents}
+    return sorted(found - {"core/consistency.py"})  # the tests check each cycle with it
 
 
 def decide(conf: str, objects: list[Any], wanted: str) -> list[str]:

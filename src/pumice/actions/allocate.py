@@ -6,12 +6,11 @@ from functools import cached_property
 from pumice.core.tables import NOWHERE
 from pumice.framework.arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
-from pumice.framework.job_records import Stage
 from pumice.framework.ordering import Heap
 from pumice.framework.placement.equal_jobs import RefusedTurns
 from pumice.framework.placement.turns import BatchedTurns
 from pumice.framework.plugin import Plugin
-from pumice.framework.refusals import Verdict, Why
+from pumice.framework.refusals import Stage, Verdict, Why
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.framework.topology.search import DomainSearch, Worksheet

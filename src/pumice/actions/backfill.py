@@ -2,10 +2,9 @@
 
 from pumice.core.status import PENDING, Status
 from pumice.core.views import Task
-from pumice.framework.job_records import NoNode, Stage
 from pumice.framework.placing import Fit
 from pumice.framework.plugin import Reason
-from pumice.framework.refusals import Why
+from pumice.framework.refusals import NoNode, Stage, Why
 from pumice.framework.session import Session
 
 

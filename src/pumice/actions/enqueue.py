@@ -1,7 +1,6 @@
 """enqueue: admit pending jobs to their queues while the plugins agree that there will be room."""
 
-from pumice.framework.job_records import Stage
-from pumice.framework.refusals import Why
+from pumice.framework.refusals import Stage, Why
 from pumice.framework.session import Session
 
 

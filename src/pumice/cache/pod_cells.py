@@ -36,10 +36,9 @@ from pumice.api.quantity import parse_quantity
 from pumice.api.times import epoch, epoch_or_zero
 from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists, waiting_nonzero
 from pumice.core.resources import is_schedulable_name
-from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
-from pumice.core.tables import NOWHERE, TaskTable, wait_number
+from pumice.core.tables import NOWHERE, Shape, TaskTable, wait_number
 
 TASK_PRIORITY = "volcano.sh/task-priority"
 _SHAPE_ANNOTATIONS = (NUMA_POLICY, STRATEGY_TYPE, STRATEGY_WEIGHT, REVOCABLE_ZONE, PREEMPTABLE)

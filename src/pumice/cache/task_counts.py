@@ -11,10 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.resources import Column, IndexArray, sum_by
-from pumice.core.shapes import Shape, layers_of
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import N_STATUS, Status
-from pumice.core.tables import ALLOCATED, BOOKED, IDLE, NOWHERE, PENDING, RELEASING, USED, VIEW
+from pumice.core.tables import (
+    ALLOCATED,
+    BOOKED,
+    IDLE,
+    NOWHERE,
+    PENDING,
+    RELEASING,
+    USED,
+    VIEW,
+    Shape,
+    layers_of,
+)
 
 _FEW = 32
 """Fewer changes are faster one by one."""

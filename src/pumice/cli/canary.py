@@ -8,9 +8,8 @@ import click
 
 from pumice.api.wording import value_of
 from pumice.cli.options import FILE, RECORD, output_option
-from pumice.cli.printing import print_data, print_rows
+from pumice.cli.printing import echo, print_data, print_heading, print_rows
 from pumice.cli.replay import print_comparison, time_of
-from pumice.cli.terminal import echo, print_heading
 
 
 @click.command()

@@ -19,8 +19,7 @@ from pumice.cli.options import (
     output_option,
     plugin_option,
 )
-from pumice.cli.printing import print_data, print_rows
-from pumice.cli.terminal import echo, echo_lines
+from pumice.cli.printing import echo, echo_lines, print_data, print_rows
 from pumice.errors import ManifestError
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from pumice.cli.options import (
     output_option,
     plugin_option,
 )
-from pumice.cli.printing import print_data
+from pumice.cli.printing import echo, print_data
 from pumice.cli.signoff import Signing, print_breaches, print_tables, signing_options
-from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
     from pumice.diagnosis.cluster_state import ClusterState

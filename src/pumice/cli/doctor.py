@@ -8,8 +8,7 @@ import click
 
 from pumice.cli.connect import ConnectOptions, connect, trouble
 from pumice.cli.options import cluster_options, output_option
-from pumice.cli.printing import print_data, print_rows
-from pumice.cli.terminal import echo
+from pumice.cli.printing import echo, print_data, print_rows
 from pumice.errors import ServiceError
 
 if TYPE_CHECKING:

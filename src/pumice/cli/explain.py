@@ -20,8 +20,15 @@ from pumice.cli.options import (
     within_option,
     world_options,
 )
-from pumice.cli.printing import print_data, print_rows, start_text
-from pumice.cli.terminal import echo, print_heading, print_text, sentence
+from pumice.cli.printing import (
+    echo,
+    print_data,
+    print_heading,
+    print_rows,
+    print_text,
+    sentence,
+    start_text,
+)
 from pumice.clock import Deadline
 
 if TYPE_CHECKING:

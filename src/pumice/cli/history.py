@@ -13,8 +13,7 @@ from pumice.api.output_files import write_file
 from pumice.api.times import rfc3339
 from pumice.api.wording import span, value_of
 from pumice.cli.options import RECORD
-from pumice.cli.printing import print_data, print_rows
-from pumice.cli.terminal import echo, echo_lines
+from pumice.cli.printing import echo, echo_lines, print_data, print_rows
 
 if TYPE_CHECKING:
     from pumice.diagnosis.job_history import Share, Span

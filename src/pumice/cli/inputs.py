@@ -12,7 +12,7 @@ import click
 from pumice.api.text_files import shown_name
 from pumice.cli.connect import ConnectOptions, connect, trouble
 from pumice.cli.options import ClusterInput, PluginSources, moment_of
-from pumice.cli.terminal import echo
+from pumice.cli.printing import echo
 from pumice.errors import ClusterError, ConfError, InputError, ScenarioError, ServiceError, Words
 from pumice.garbage_collection import reading
 

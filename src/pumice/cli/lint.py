@@ -12,8 +12,7 @@ import click
 from pumice.api.kinds import BUILT_IN, KUBE_POD_GROUP, kind_of
 from pumice.api.text_files import is_stdin, read_text, shown_name
 from pumice.api.wording import counted, nearest
-from pumice.cli.printing import print_data
-from pumice.cli.terminal import echo
+from pumice.cli.printing import echo, print_data
 from pumice.errors import ABSENT, ManifestError, Words
 from pumice.webhooks.fields import OMITTED, Key, Missing, Mistyped, Shown, path_text
 

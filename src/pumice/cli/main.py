@@ -21,7 +21,7 @@ import click
 from pumice import __version__
 from pumice.api.shown_text import shown, shown_lines
 from pumice.cli.interrupts import INTERRUPTED, heed_interrupt, is_interrupted, raise_on_interrupt
-from pumice.cli.terminal import echo
+from pumice.cli.printing import echo
 from pumice.errors import ManifestError, PumiceError
 
 

@@ -18,7 +18,7 @@ from rich.progress import (
 from rich.text import Text
 
 from pumice.api.shown_text import shown
-from pumice.cli.terminal import echo
+from pumice.cli.printing import echo
 
 _BETWEEN_LINES = 30.0
 """Seconds between two lines where there is no terminal."""

@@ -16,8 +16,7 @@ from pumice.cli.options import (
     plugin_option,
     world_options,
 )
-from pumice.cli.printing import print_data, print_rows, start_text
-from pumice.cli.terminal import echo, print_heading, print_text
+from pumice.cli.printing import echo, print_data, print_heading, print_rows, print_text, start_text
 from pumice.cli.vcctl.columns import OUTPUTS, WRITTEN, Column, print_written, reference, show
 from pumice.cli.vcctl.verbs import (
     PAST,

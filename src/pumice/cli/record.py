@@ -14,7 +14,7 @@ from pumice.api.wording import counted
 from pumice.cli.connect import ConnectOptions, connection, trouble
 from pumice.cli.failures import print_failures
 from pumice.cli.options import cluster_options
-from pumice.cli.terminal import echo
+from pumice.cli.printing import echo
 from pumice.errors import ClusterError, ServiceError
 
 if TYPE_CHECKING:

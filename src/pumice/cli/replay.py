@@ -11,8 +11,7 @@ import click
 
 from pumice.api.wording import counted, value_of
 from pumice.cli.options import FILE, RECORD, output_option
-from pumice.cli.printing import print_data, print_rows
-from pumice.cli.terminal import echo, print_heading
+from pumice.cli.printing import echo, print_data, print_heading, print_rows
 
 _Window = tuple[float | None, float | None]
 

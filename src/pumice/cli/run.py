@@ -13,8 +13,7 @@ from pumice.api.text_files import STDIN, read_text
 from pumice.api.wording import counted
 from pumice.cli.inputs import hold_manifests, read_scenario, warn_of_conf
 from pumice.cli.options import EXISTING, PluginSources, manifest_options, output_of, plugin_option
-from pumice.cli.printing import print_data, print_decisions
-from pumice.cli.terminal import echo
+from pumice.cli.printing import echo, print_data, print_decisions
 
 if TYPE_CHECKING:
     from pumice.scenarios.scenario import Scenario

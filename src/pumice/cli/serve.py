@@ -12,7 +12,7 @@ import click
 
 from pumice import __version__
 from pumice.api.duration import duration_text
-from pumice.cli.terminal import echo, echo_lines
+from pumice.cli.printing import echo, echo_lines
 from pumice.serve.options import FLAGS, Flag, ProcessOptions, read_options
 
 _SUMMARIES: Final = {

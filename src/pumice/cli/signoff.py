@@ -11,8 +11,7 @@ import click
 
 from pumice.api.wording import value_of
 from pumice.cli.options import runtime_option, together, within_option
-from pumice.cli.printing import print_rows
-from pumice.cli.terminal import echo, print_heading, print_text
+from pumice.cli.printing import echo, print_heading, print_rows, print_text
 
 if TYPE_CHECKING:
     from pumice.api.conditions import Condition

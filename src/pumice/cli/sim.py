@@ -10,7 +10,7 @@ import click
 
 from pumice.cli.inputs import warn_of_conf
 from pumice.cli.options import FILE, PluginSources, plugin_option
-from pumice.cli.printing import print_data, print_rows
+from pumice.cli.printing import echo, print_data, print_rows
 from pumice.cli.sim_options import (
     Output,
     as_options,
@@ -20,7 +20,6 @@ from pumice.cli.sim_options import (
     simulation_options,
     stoppable,
 )
-from pumice.cli.terminal import echo
 from pumice.sim.options import SimulationOptions
 
 if TYPE_CHECKING:

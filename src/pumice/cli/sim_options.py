@@ -12,7 +12,7 @@ from pumice.api.output_files import check_writable, make_folder
 from pumice.api.times import epoch
 from pumice.cli.interrupts import INTERRUPTED, heed_interrupt
 from pumice.cli.options import FILE, OUTPUT_FORMS, together
-from pumice.cli.terminal import echo
+from pumice.cli.printing import echo
 from pumice.errors import InputError, Words
 from pumice.sim.options import FORMATS, SimulationOptions
 

@@ -18,8 +18,7 @@ from pumice.cli.options import (
     now_option,
     output_option,
 )
-from pumice.cli.printing import print_data, print_rows
-from pumice.cli.terminal import echo, print_heading, print_text
+from pumice.cli.printing import echo, print_data, print_heading, print_rows, print_text
 
 if TYPE_CHECKING:
     from pumice.diagnosis.snapshots import Difference, Summary

@@ -13,7 +13,7 @@ import click
 from pumice.api.wording import counted
 from pumice.cli.inputs import warn_of_conf
 from pumice.cli.options import FILE, PluginSources, jobs_option, plugin_option
-from pumice.cli.printing import print_data, print_rows
+from pumice.cli.printing import echo, print_data, print_rows
 from pumice.cli.sim_options import (
     Output,
     as_options,
@@ -22,7 +22,6 @@ from pumice.cli.sim_options import (
     simulation_options,
     stoppable,
 )
-from pumice.cli.terminal import echo
 from pumice.errors import InputError
 
 if TYPE_CHECKING:

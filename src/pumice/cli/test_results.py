@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pumice.api.wording import counted
-from pumice.cli.printing import Row, print_data, print_summary
-from pumice.cli.terminal import echo
+from pumice.cli.printing import Row, echo, print_data, print_summary
 
 if TYPE_CHECKING:
     from pumice.scenarios.mutating import MutationResult

@@ -10,9 +10,8 @@ import click
 
 from pumice.api.wording import counted
 from pumice.cli.options import FILE, output_option
-from pumice.cli.printing import print_data, print_rows
+from pumice.cli.printing import echo, print_data, print_rows, print_text
 from pumice.cli.sim_options import format_option, seed_option
-from pumice.cli.terminal import echo, print_text
 from pumice.sim.options import WRITTEN
 
 if TYPE_CHECKING:

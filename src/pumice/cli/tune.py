@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from pumice.cli.options import FILE, jobs_option, output_option
-from pumice.cli.printing import print_data
-from pumice.cli.terminal import echo
+from pumice.cli.printing import echo, print_data
 
 
 @click.command()

@@ -22,7 +22,7 @@ from pumice.cli.options import (
     together,
     world_options,
 )
-from pumice.cli.terminal import echo
+from pumice.cli.printing import echo
 from pumice.errors import ClusterError, ServiceError
 
 if TYPE_CHECKING:

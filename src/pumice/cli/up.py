@@ -21,7 +21,7 @@ from pumice.api.wording import value_of
 from pumice.cli.connect import endpoint_file
 from pumice.cli.failures import print_failures
 from pumice.cli.inputs import warn_of_conf
-from pumice.cli.terminal import echo, echo_over
+from pumice.cli.printing import echo, echo_over
 from pumice.errors import InputError, Words
 
 if TYPE_CHECKING:

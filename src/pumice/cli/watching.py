@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from pumice.cli.terminal import echo
+from pumice.cli.printing import echo
 from pumice.errors import PumiceError
 
 _LOOK_S = 0.5

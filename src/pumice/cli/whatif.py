@@ -22,9 +22,8 @@ from pumice.cli.options import (
     plugin_option,
     world_options,
 )
-from pumice.cli.printing import print_data
+from pumice.cli.printing import echo, print_data, print_heading, print_text, sentence
 from pumice.cli.signoff import Signing, print_breaches, print_signoff, print_table, signing_options
-from pumice.cli.terminal import echo, print_heading, print_text, sentence
 from pumice.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,8 +12,17 @@ from numpy.typing import NDArray
 from pumice.core.resources import STEP
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, BOOKED_CLASS, N_STATUS, Status
-from pumice.core.table import Table
-from pumice.core.tables import ALLOCATED, IDLE, NOWHERE, PIPELINED, RELEASING, USED, VIEW, SumTable
+from pumice.core.tables import (
+    ALLOCATED,
+    IDLE,
+    NOWHERE,
+    PIPELINED,
+    RELEASING,
+    USED,
+    VIEW,
+    SumTable,
+    Table,
+)
 from pumice.errors import InvariantError
 
 _HOLDS = [*ALLOCATED_CLASS, Status.RELEASING, Status.UNKNOWN]

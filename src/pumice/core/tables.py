@@ -1,14 +1,127 @@
-"""The tables a session decides on: nodes, tasks, jobs, queues, namespaces.
+"""The tables a session decides on: nodes, tasks, jobs, queues, namespaces; and shapes of tasks.
 
-Live amounts of a node sit in one block (``books``) so that one journal entry covers a move.
+Live amounts of a node sit in one block (``books``) so that one journal entry covers a move.  A
+shape is the common part of equal pods; answers of node hooks are kept by shape.
 """
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Column, IndexArray, Mask
+from pumice.core.resources import Column, IndexArray, Mask, is_coarse, is_empty, need_of
 from pumice.core.status import N_STATUS
-from pumice.core.table import Table
+
+_GROWTH = 1.5
+_FIRST = 16
+
+
+class Table:
+    """Columns of equal length; the last axis of every column is the row.
+
+    Columns led by the resource axis are listed in ``per_resource`` and widen when a resource name
+    is learnt.  Subclasses declare columns in ``__init__`` with :meth:`column`.
+    """
+
+    def __init__(self, n_resources: int) -> None:
+        self.n = 0
+        self.capacity = 0
+        self.n_resources = n_resources
+        self.free: list[int] = []
+        self._columns: dict[str, tuple[tuple[int | str, ...], Any, Any]] = {}
+        self._lists: list[str] = []
+
+    def column(
+        self, name: str, dtype: Any = np.float64, lead: Sequence[int | str] = (), fill: Any = 0
+    ) -> None:
+        """Declare a column; the letter ``R`` in ``lead`` is the resource axis."""
+        self._columns[name] = (tuple(lead), dtype, fill)
+        setattr(self, name, np.full((*self._lead(lead), self.capacity), fill, dtype=dtype))
+
+    def listing(self, name: str) -> None:
+        """Declare a list with one Python object a row."""
+        self._lists.append(name)
+        setattr(self, name, [None] * self.capacity)
+
+    def _lead(self, lead: Sequence[int | str]) -> tuple[int, ...]:
+        return tuple(self.n_resources if part == "R" else int(part) for part in lead)
+
+    def reserve(self, capacity: int) -> None:
+        """Reserve space for this many rows in all."""
+        if capacity <= self.capacity:
+            return
+        for name, (lead, dtype, fill) in self._columns.items():
+            grown = np.full((*self._lead(lead), capacity), fill, dtype=dtype)
+            grown[..., : self.capacity] = getattr(self, name)
+            setattr(self, name, grown)
+        for name in self._lists:
+            getattr(self, name).extend([None] * (capacity - self.capacity))
+        self.capacity = capacity
+
+    def new_row(self) -> int:
+        """Take a free row, or add one."""
+        if self.free:
+            return self.free.pop()
+        if self.n == self.capacity:
+            self.reserve(max(_FIRST, int(self.capacity * _GROWTH) + 1))
+        self.n += 1
+        return self.n - 1
+
+    def add_rows(self, n: int) -> range:
+        """Add rows after the last."""
+        if self.n + n > self.capacity:
+            self.reserve(max(self.n + n, int(self.capacity * _GROWTH)))
+        self.n += n
+        return range(self.n - n, self.n)
+
+    def clear_row(self, row: int) -> None:
+        """Reset a row to its fill values and keep it for reuse."""
+        self.reset_row(row)
+        for name in self._lists:
+            getattr(self, name)[row] = None
+        self.free.append(row)
+
+    def reset_row(self, row: int, keep: Collection[str] = ()) -> None:
+        """Put the cells of a row back to their fill values, except some columns."""
+        for name, (_, _, fill) in self._columns.items():
+            if name not in keep:
+                getattr(self, name)[..., row] = fill
+
+    def trim(self) -> None:
+        """Cut the spare capacity, so that columns hold exactly the rows in use."""
+        if self.capacity == self.n:
+            return
+        for name in self._columns:
+            setattr(self, name, np.ascontiguousarray(getattr(self, name)[..., : self.n]))
+        for name in self._lists:
+            del getattr(self, name)[self.n :]
+        self.capacity = self.n
+
+    def delete_row(self, row: int) -> None:
+        """Remove a row and close the gap; later rows move down by one."""
+        for name in self._columns:
+            setattr(self, name, np.ascontiguousarray(np.delete(getattr(self, name), row, axis=-1)))
+        for name in self._lists:
+            del getattr(self, name)[row]
+        self.n -= 1
+        self.capacity -= 1
+
+    def widen(self, n_resources: int) -> None:
+        """Add rows to the resource axis of every column that has one."""
+        extra = n_resources - self.n_resources
+        self.n_resources = n_resources
+        for name, (lead, dtype, fill) in self._columns.items():
+            if "R" not in lead or not extra:
+                continue
+            axis = lead.index("R")
+            old = getattr(self, name)
+            shape = list(old.shape)
+            shape[axis] = extra
+            pad = np.full(shape, fill, dtype=dtype)
+            setattr(self, name, np.concatenate([old, pad], axis=axis))
+
 
 Ints = NDArray[np.int32]
 NOWHERE = -1
@@ -283,3 +396,117 @@ class NamespaceTable(SumTable):
         super().__init__(n_resources)
         self.names: list[str]
         self.listing("names")
+
+
+Delta = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Shape:
+    """One distinct pod specification.
+
+    ``request`` is (R, 1) so that it broadcasts against node columns; ``nonzero`` (2, 1) is cpu and
+    memory with Kubernetes' defaults for containers without requests, ``waiting_nonzero`` what
+    scores by amounts assume before the pod is on a node.
+    """
+
+    id: int
+    request: Column
+    nonzero: Column
+    waiting_nonzero: Column
+    namespace: str
+    spec: Any
+    annotations: dict[str, str]
+    memo: dict[str, Any] = field(default_factory=dict)
+    """What plugins derived from the spec, under their own names."""
+    best_effort: bool = field(init=False)
+    """Whether it requests nothing."""
+    coarse: bool = field(init=False)
+    """Whether it requests so much that sums are not exact any more."""
+    _need: Column | None = None
+    _steps: dict[tuple[str, int, bool], tuple[Delta, Delta]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.best_effort = is_empty(self.request[:, 0])
+        self.coarse = is_coarse(self.request[:, 0])
+
+    def widen(self, n_resources: int) -> None:
+        """Follow a longer resource axis."""
+        pad = n_resources - len(self.request)
+        if pad > 0:
+            self.request = np.concatenate([self.request, np.zeros((pad, 1))])
+            self._need = None
+            self._steps.clear()
+
+    @property
+    def need(self) -> Column:
+        """What a node must have left (R, 1): a scalar that is not requested fits any room."""
+        if self._need is None:
+            self._need = need_of(self.request)
+        return self._need
+
+    def step(self, name: str, sign: int, *, live: bool) -> tuple[Delta, Delta]:
+        """Return the change of the node's books (5, R) and of the sums (3, R) by a move.
+
+        Sessions place, bind, pipeline and evict; ingest finds tasks that hold, leave or wait, that
+        stray (they hold their node and count for no job) or that are gone.
+
+        ``sign`` -1 is the move undone; without a ``live`` view the view's layer stays.
+        """
+        key = (name, sign, live)
+        found = self._steps.get(key)
+        if found is None:
+            found = self._steps[key] = _step(name, sign * self.request[:, 0], live=live)
+        return found
+
+    def change(self, before: str, after: str) -> tuple[Delta, Delta]:
+        """Return what is added when a task that was found one way is found another way."""
+        key = (f"{before}, {after}", 1, True)
+        found = self._steps.get(key)
+        if found is None:
+            old, new = self.step(before, -1, live=True), self.step(after, 1, live=True)
+            found = self._steps[key] = (old[0] + new[0], old[1] + new[1])
+        return found
+
+
+_BOOKS: dict[str, dict[int, int]] = {
+    "place": {IDLE: -1, USED: 1, VIEW: 1},
+    "bind": {IDLE: -1, USED: 1, VIEW: 1},
+    "pipeline": {PIPELINED: 1, VIEW: 1},
+    "unpipeline": {PIPELINED: -1, VIEW: -1},
+    "evict": {RELEASING: 1, VIEW: -1},
+    "hold": {IDLE: -1, USED: 1, VIEW: 1},
+    "leave": {IDLE: -1, USED: 1, VIEW: 1, RELEASING: 1},
+    "stray": {IDLE: -1, USED: 1, VIEW: 1},
+    "wait": {},
+    "gone": {},
+}
+_SUMS: dict[str, dict[int, int]] = {
+    "place": {ALLOCATED: 1, BOOKED: 1, PENDING: -1},
+    "bind": {ALLOCATED: 1, BOOKED: 1, PENDING: -1},
+    "pipeline": {BOOKED: 1, PENDING: -1},
+    "unpipeline": {BOOKED: -1, PENDING: 1},
+    "evict": {ALLOCATED: -1, BOOKED: -1},
+    "hold": {ALLOCATED: 1, BOOKED: 1},
+    "leave": {},
+    "stray": {},
+    "wait": {PENDING: 1},
+    "gone": {},
+}
+
+
+def layers_of(name: str) -> tuple[list[int], list[int]]:
+    """Return how often a step adds the request to each layer of the books and of the sums."""
+    books, sums = _BOOKS[name], _SUMS[name]
+    return [books.get(i, 0) for i in range(5)], [sums.get(i, 0) for i in range(3)]
+
+
+def _step(name: str, request: Column, *, live: bool) -> tuple[Delta, Delta]:
+    books = np.zeros((5, len(request)))
+    for layer, sign in _BOOKS[name].items():
+        if live or layer != VIEW:
+            books[layer] = sign * request
+    sums = np.zeros((3, len(request)))
+    for layer, sign in _SUMS[name].items():
+        sums[layer] = sign * request
+    return books, sums

@@ -29,10 +29,9 @@ from pumice.examine.node_causes import NO_NODES, finding_of
 from pumice.examine.node_constraints import Funnel
 from pumice.examine.order_keys import OrderBook
 from pumice.examine.placement import Trial, at_its_turn, placement_findings, try_alone
-from pumice.framework.job_records import Record, Stage
+from pumice.framework.columns import count_roles, minima
 from pumice.framework.plugin import Plugin
-from pumice.framework.refusals import PERMIT, REJECT, Refusal, Why
-from pumice.framework.roles import count_roles, minima
+from pumice.framework.refusals import PERMIT, REJECT, Record, Refusal, Stage, Why
 from pumice.framework.session import Session
 from pumice.framework.waiting import delay_text
 

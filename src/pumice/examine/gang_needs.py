@@ -12,10 +12,9 @@ from pumice.api.decisions import Short, short_of
 from pumice.core.resources import Column
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
-from pumice.framework.job_records import Record, Stage
+from pumice.framework.columns import READY, count_roles, meets_minima, minima
 from pumice.framework.plugin import Plugin
-from pumice.framework.refusals import Refusal
-from pumice.framework.roles import READY, count_roles, meets_minima, minima
+from pumice.framework.refusals import Record, Refusal, Stage
 from pumice.framework.session import Session
 
 

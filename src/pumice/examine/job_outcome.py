@@ -19,9 +19,8 @@ from pumice.core.resources import STEP, Mask
 from pumice.core.status import PHASES, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
-from pumice.framework.job_records import Record, Stage
-from pumice.framework.refusals import Why
-from pumice.framework.roles import READY, count_roles
+from pumice.framework.columns import READY, count_roles
+from pumice.framework.refusals import Record, Stage, Why
 from pumice.framework.session import Session
 from pumice.framework.waiting import given_up, waiting_reason
 from pumice.scheduler import Observer

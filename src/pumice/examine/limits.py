@@ -23,8 +23,7 @@ from pumice.core.resources import PODS, STEP, Column
 from pumice.examine.findings import EXTENDER, Finding, ObjectRef
 from pumice.examine.gang_needs import gang_request, still_needed
 from pumice.framework.plugin import Plugin
-from pumice.framework.queue_limits.limits import QueueLimits
-from pumice.framework.queue_limits.reservations import QueueCommitments, elastic_by_queue
+from pumice.framework.queue_limits.limits import QueueCommitments, QueueLimits, elastic_by_queue
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
 from pumice.framework.waiting import compared_amounts

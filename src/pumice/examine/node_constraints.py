@@ -16,9 +16,8 @@ from pumice.api.codes import Cause
 from pumice.api.meta import LabelSelector
 from pumice.api.wording import counted, first_of, listing, verb
 from pumice.core.labels import LabelColumn, node_labels
-from pumice.core.pod_terms import PodTerms, pod_terms
+from pumice.core.pod_terms import PodTerms, ShapeTerms, Term, pod_terms
 from pumice.core.resources import PODS, STEP, Column, Mask
-from pumice.core.shape_terms import ShapeTerms, Term
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.plugin import Plugin, implements
 from pumice.framework.session import Session

@@ -19,10 +19,9 @@ from pumice.examine.job_outcome import JobOutcome
 from pumice.examine.node_causes import RESOURCE_CLAIM, finding_of, node_findings
 from pumice.examine.node_constraints import Funnel
 from pumice.framework.arguments import AllocateArguments, arguments_of
+from pumice.framework.columns import READY, count_roles, minima
 from pumice.framework.job_placement import JobMemory, JobPlacement
-from pumice.framework.job_records import Record, Records, Stage
-from pumice.framework.refusals import Reason, Why
-from pumice.framework.roles import READY, count_roles, minima
+from pumice.framework.refusals import Reason, Record, Records, Stage, Why
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.framework.topology.domains import Domain

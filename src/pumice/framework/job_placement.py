@@ -14,12 +14,11 @@ from pumice.core.resources import Mask
 from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
-from pumice.framework.job_records import NoNode, Stage
+from pumice.framework.columns import READY, count_roles, mixed_roles
 from pumice.framework.placement.ahead import Imagined, has_plain_shape, longest, relabelled
 from pumice.framework.placing import NO_ROOM, Codes, Fit
 from pumice.framework.plugin import Plugin
-from pumice.framework.refusals import Reason, Verdict, Why
-from pumice.framework.roles import READY, count_roles, mixed_roles
+from pumice.framework.refusals import NoNode, Reason, Stage, Verdict, Why
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
 

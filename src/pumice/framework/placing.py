@@ -12,14 +12,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.journal import Rows as LoggedRows
 from pumice.core.pod_terms import pod_terms
 from pumice.core.resources import STEP, Column, Mask
+from pumice.core.snapshot import Rows as LoggedRows
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
 from pumice.framework.dispatch import Hooks
 from pumice.framework.hooks import FIRST_REASON, Ask
-from pumice.framework.job_records import NoNode
 from pumice.framework.placement.kernel import (
     AmountTerm,
     ColumnTerm,
@@ -30,7 +29,7 @@ from pumice.framework.placement.kernel import (
     RankTerm,
 )
 from pumice.framework.plugin import Plugin, implements, states_terms
-from pumice.framework.refusals import Failed, Reason
+from pumice.framework.refusals import Failed, NoNode, Reason
 from pumice.kernel.library import library
 
 Codes = NDArray[np.int16]

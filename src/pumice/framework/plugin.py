@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pumice.api.wording import nearest
 from pumice.core.resources import Column, Mask
-from pumice.core.shapes import Shape
+from pumice.core.tables import Shape
 from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import UnknownHookError
 from pumice.framework import hook_answers as answer

@@ -11,12 +11,11 @@ import numpy as np
 
 from pumice.api.decisions import ClaimChoice
 from pumice.api.devices import ClaimReservation
-from pumice.core.journal import Journal
 from pumice.core.resources import CPU, MEMORY, Column, IndexArray, Mask
-from pumice.core.snapshot import Snapshot
+from pumice.core.snapshot import Journal, Snapshot
 from pumice.core.views import Job, Nodes
 from pumice.framework.future.promises import Demand, Profile, Promise
-from pumice.framework.queue_limits.reservations import QueueGates
+from pumice.framework.queue_limits.limits import QueueGates
 from pumice.framework.topology.domains import Topology
 
 

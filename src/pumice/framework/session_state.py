@@ -27,14 +27,13 @@ from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PENDING, PHASE_CODE, Status
 from pumice.core.views import Job, Queue, Task
-from pumice.framework.dispatch import Enabled, Hooks
+from pumice.framework.dispatch import Enabled, Hooks, Policy
 from pumice.framework.hooks import Ask
-from pumice.framework.job_records import Records
 from pumice.framework.ordering import Ordering
 from pumice.framework.placing import MakePlacing, Placing
 from pumice.framework.plugin import Plugin
-from pumice.framework.policy import Policy
-from pumice.framework.queue_limits.reservations import QueueGates
+from pumice.framework.queue_limits.limits import QueueGates
+from pumice.framework.refusals import Records
 from pumice.framework.topology.domains import Topology
 
 
@@ -164,6 +163,7 @@ class SessionState:
         tiers: Iterable[Iterable[Enabled]],
         *,
         seed: int = 0,
+        actions: tuple[str, ...] = (),
         hooks: Hooks | None = None,
         placing: MakePlacing = Placing,
         gates: QueueGates | None = None,
@@ -187,6 +187,8 @@ class SessionState:
         self.known_refused: Mask | None = None
         """Valid jobs of which nothing is left to write while they are refused (n,)."""
         self._seed = seed
+        self.actions = actions
+        self.total = snapshot.total()
         self._placing = placing
 
     @cached_property

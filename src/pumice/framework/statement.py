@@ -13,8 +13,8 @@ import numpy as np
 from pumice.api.decisions import Evict
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.job_records import Place
 from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Place
 from pumice.framework.session_state import SessionState
 
 Moves = list[tuple[int, int, bool]]

@@ -1,4 +1,7 @@
-"""Why a job waits, in one sentence, and the condition of each of its pods that waits."""
+"""Why a job waits: one sentence, the message to its pod group, the condition of each waiting pod.
+
+The message to the group is in Volcano's words, rendered from counts.  Nothing is decided here.
+"""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -15,10 +18,108 @@ from pumice.core.resources import IndexArray, Mask
 from pumice.core.status import N_STATUS, PENDING, Status
 from pumice.core.tables import NOWHERE, wait_number
 from pumice.core.views import Job
-from pumice.framework.fit_errors import fit_error, no_node_text
-from pumice.framework.job_records import Place, Stage
-from pumice.framework.refusals import Why
-from pumice.framework.session import Session
+from pumice.framework.refusals import Place, Stage, Why
+from pumice.framework.session_state import SessionState
+
+
+def gang_message(state: SessionState, job: Job) -> str:
+    """Describe how many tasks a gang lacks, and why."""
+    lacking = lacking_tasks(state, job)
+    return f"{lacking}/{len(job.tasks)} tasks in gang unschedulable: {fit_error(state, job)}"
+
+
+def lacking_tasks(state: SessionState, job: Job) -> int:
+    """Return the number of tasks that a gang lacks: those for which a node was found do not count.
+
+    Below zero for a job that waits for a role although it has enough tasks.
+    """
+    return int(job.min_member - job.ready - len(_schedulable(state, job)))
+
+
+def fit_error(state: SessionState, job: Job) -> str:
+    """Count a job's tasks by status, its pending ones by reason, and name the first reason.
+
+    Once actions are over, the text is written once: gang's condition and the outcome state it.
+    """
+    if state.fit_errors is None:
+        return _fit_error(state, job)
+    key = job.row, state.journal.mark()
+    text = state.fit_errors.get(key)
+    if text is None:
+        text = state.fit_errors[key] = _fit_error(state, job)
+    return text
+
+
+def _fit_error(state: SessionState, job: Job) -> str:
+    counts = tuple(job.counts)
+    placeable = len(_schedulable(state, job)) if counts[PENDING] else 0
+    standing = _standing(counts, job.min_member, placeable, is_ready=_is_ready(job))
+    return standing + _origin(state, job)
+
+
+@lru_cache(maxsize=1024)  # most jobs that wait have the same numbers as others
+def _standing(counts: tuple[int, ...], min_member: int, placeable: int, *, is_ready: bool) -> str:
+    """Count tasks by status, pending ones by whether a node was found for them."""
+    numbers = {Status(code).label: n for code, n in enumerate(counts) if n}
+    standing = "pod group is ready" if is_ready else "pod group is not ready"
+    text = f"{standing}, {_histogram({**numbers, 'minAvailable': min_member})}"
+    pending = counts[PENDING]
+    if pending:
+        reasons = {"Schedulable": placeable, "Unschedulable": pending - placeable}
+        text += f"; Pending: {_histogram({name: n for name, n in reasons.items() if n})}"
+    return text
+
+
+def _schedulable(state: SessionState, job: Job) -> list[int]:
+    """List pending tasks for which a node was found before the gang was given up."""
+    status = state.snapshot.tasks.status
+    return [row for row in state.records.schedulable(job.tasks) if status[row] == PENDING]
+
+
+def _origin(state: SessionState, job: Job) -> str:
+    """Describe why the first task that found no node found none, and in which network domain."""
+    no_fit, tasks = state.records.no_fit, state.snapshot.tasks
+    found = [row for row in job.tasks if row in no_fit]
+    found.sort(key=lambda row: (int(tasks.index[row]), tasks.keys[row]))
+    row = next((row for row in found if no_fit[row]), found[0] if found else None)
+    if row is None:
+        return ""
+    return f". Origin reason is {_name(state, row)}: {no_node_text(state, job, row)}"
+
+
+def no_node_text(state: SessionState, job: Job, row: int) -> str:
+    """Describe why a task of a job found no node."""
+    reasons = state.records.no_fit[row]
+    if reasons:
+        return f"{_domain(state, job)}{_unavailable(reasons)}"
+    if not state.snapshot.nodes.n:
+        return "0/0 nodes are unavailable"
+    role = state.task(row).role
+    return f"Task {_name(state, row)} with role spec {role} has already predicated failed, skip"
+
+
+def _unavailable(reasons: Mapping[str, int]) -> str:
+    return f"0/{sum(reasons.values())} nodes are unavailable: {_histogram(reasons)}."
+
+
+def _name(state: SessionState, row: int) -> str:
+    return state.snapshot.tasks.keys[row].partition("/")[2]
+
+
+def _domain(state: SessionState, job: Job) -> str:
+    """Name the network domain in which a job was placed; one that was given up tried them all."""
+    domain = state.topology.allocated(job) if _is_ready(job) else None
+    return f"In hyperNode {domain.name}: " if domain is not None and domain.parent else ""
+
+
+def _is_ready(job: Job) -> bool:
+    return bool(job.ready + job.pending_best_effort >= job.min_member)
+
+
+def _histogram(numbers: Mapping[str, int]) -> str:
+    """Write numbers with their names, sorted as text."""
+    return ", ".join(sorted(f"{n} {name}" for name, n in numbers.items()))
+
 
 Numbers = Mapping[str, Any]
 _NAMED = 3
@@ -26,7 +127,7 @@ _NAMED = 3
 _FOR_WANT_OF_ROOM = (Why.NO_NODE_FITS, Why.NO_DOMAIN_FITS, Why.OVER_QUOTA)
 
 
-def waiting_reason(ssn: Session, job: Job) -> str:
+def waiting_reason(ssn: SessionState, job: Job) -> str:
     """Return why a job still waits; empty if nothing is pending and all its pods exist."""
     pending = job.counts[Status.PENDING]
     unmade = not len(job.tasks) and ssn.is_pending(job.row)
@@ -58,12 +159,12 @@ def _delay(numbers: Numbers) -> str:
     return f"it would delay {numbers['delayed']}"
 
 
-def given_up(ssn: Session, job: Job) -> list[int]:
+def given_up(ssn: SessionState, job: Job) -> list[int]:
     """Return the tasks of a job that found a node and lost it as their gang was not complete."""
     return ssn.records.schedulable(job.tasks)
 
 
-def _not_reached(ssn: Session, job: Job) -> str:
+def _not_reached(ssn: SessionState, job: Job) -> str:
     if ssn.is_pending(job.row) and "enqueue" in ssn.actions:
         return "not enqueued yet"
     if ssn.snapshot.tasks.gated[job.tasks].any():
@@ -71,7 +172,7 @@ def _not_reached(ssn: Session, job: Job) -> str:
     return "no configured action places its pods"
 
 
-def _quota(ssn: Session, numbers: Numbers) -> str:
+def _quota(ssn: SessionState, numbers: Numbers) -> str:
     if "resource" not in numbers:
         return f"queue {_queue(ssn, numbers)} takes no more"
     shorts = short_of(numbers)
@@ -89,7 +190,7 @@ def _limit(numbers: Numbers) -> str:
     return f"over {at}" if at.startswith(RESOURCE_QUOTA) else f"over the limit of queue {at}"
 
 
-def _is_offered(ssn: Session, short: Short) -> bool:
+def _is_offered(ssn: SessionState, short: Short) -> bool:
     """Return whether a node has some of a resource; of other things than resources it is open."""
     names = ssn.snapshot.resources.names
     return short.resource not in names or bool(ssn.total[names.index(short.resource)])
@@ -112,7 +213,7 @@ def compared_amounts(short: Short) -> str:
     return f"{needs}, none of {limit} left{over}"
 
 
-def _nodes(ssn: Session, numbers: Numbers) -> str:
+def _nodes(ssn: SessionState, numbers: Numbers) -> str:
     nodes, need, idle = numbers["nodes"], numbers["need"], numbers["idle"]
     counted = ", ".join(f"{n} {text}" for text, n in sorted(nodes.items()))
     sentence = f"no node fits {numbers['task']}: 0 of {ssn.snapshot.nodes.n} nodes"
@@ -146,25 +247,25 @@ def claim_reason(claim: Numbers) -> str:
     return f"{found}: {claim['problem']}" if claim["problem"] else found
 
 
-def _leaving(_: Session, numbers: Numbers) -> str:
+def _leaving(_: SessionState, numbers: Numbers) -> str:
     victims = numbers["victims"]
     named = f": {first_of(victims, _NAMED)}" if victims else ""
     return f"waiting for terminating pods{named}"
 
 
-def _domains(_: Session, numbers: Numbers) -> str:
+def _domains(_: SessionState, numbers: Numbers) -> str:
     limit = numbers["limit"]
     reach = "" if limit is None else f" up to tier {limit}"
     large, total = numbers["large"], numbers["total"]
     return f"no network domain{reach} takes it: {large} of {total} look large enough"
 
 
-def _queue(ssn: Session, numbers: Numbers) -> str:
+def _queue(ssn: SessionState, numbers: Numbers) -> str:
     queue = numbers.get("queue")
     return "its queue" if queue is None else ssn.snapshot.queues.names[queue]
 
 
-_SENTENCES: dict[Why, Callable[[Session, Numbers], str]] = {
+_SENTENCES: dict[Why, Callable[[SessionState, Numbers], str]] = {
     Why.NOT_VALID: lambda _, n: f"not valid: {n['problem']}",
     Why.PLUGIN_FAILED: lambda _, n: n["problem"],
     Why.NOT_ENQUEUED: lambda ssn, n: f"not enqueued: queue {_queue(ssn, n)} or the cluster is full",
@@ -194,7 +295,7 @@ _WAITS = np.isin(np.arange(N_STATUS), _UNPLACED)
 _NONE = -1
 
 
-def waiting_pods(ssn: Session, *, only_changes: bool) -> dict[str, WaitingPod]:
+def waiting_pods(ssn: SessionState, *, only_changes: bool) -> dict[str, WaitingPod]:
     """Return why pods of jobs in the session wait; gated ones are the cluster's to report.
 
     With ``only_changes`` only those whose own status says something else, or that still name a
@@ -218,7 +319,7 @@ def waiting_pods(ssn: Session, *, only_changes: bool) -> dict[str, WaitingPod]:
     }
 
 
-def _waiting_rows(ssn: Session, left_out: Mask) -> IndexArray:
+def _waiting_rows(ssn: SessionState, left_out: Mask) -> IndexArray:
     """Return the pods without a node of jobs that the session contains, but for gated ones."""
     tasks, jobs = ssn.snapshot.tasks, ssn.snapshot.jobs
     owners = np.flatnonzero(jobs.listed & jobs.counts[_UNPLACED].any(axis=0) & ~left_out)
@@ -230,7 +331,7 @@ def _waiting_rows(ssn: Session, left_out: Mask) -> IndexArray:
 class _Texts:
     """The reasons and messages of a session's pods, each made once."""
 
-    def __init__(self, ssn: Session) -> None:
+    def __init__(self, ssn: SessionState) -> None:
         self._ssn = ssn
         self.which = np.full(ssn.snapshot.tasks.n, _NONE, dtype=np.int64)
         """The text of each task that waits (n,)."""

@@ -29,8 +29,7 @@ from pumice.framework.plugin import Plugin, Refusal, Verdict, Vote, Why
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.device_quota import DeviceQuota
-from pumice.framework.queue_limits.limits import LEAF, MISPLACED
-from pumice.framework.queue_limits.reservations import QueueCommitments
+from pumice.framework.queue_limits.limits import LEAF, MISPLACED, QueueCommitments
 from pumice.framework.queue_limits.stated import StatedLimits
 from pumice.framework.refusals import queue_closed, within_quota
 from pumice.framework.topology.domains import GangEviction

@@ -9,11 +9,10 @@ from pumice.api.codes import Spared
 from pumice.core.resources import Column, IndexArray, Mask
 from pumice.core.status import ALLOCATED_CLASS, Status
 from pumice.core.views import Job, Task
-from pumice.framework.columns import Jobs, all_jobs
+from pumice.framework.columns import Jobs, all_jobs, count_roles, meets_minima, minima, roles_ready
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.roles import count_roles, meets_minima, minima, roles_ready
 from pumice.framework.topology.domains import GangEviction, SubGroup
 
 _VALID = ALLOCATED_CLASS | {Status.SUCCEEDED, Status.PIPELINED, Status.PENDING}

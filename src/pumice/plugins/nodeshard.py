@@ -8,8 +8,8 @@ import numpy as np
 from pumice.api.codes import Cause
 from pumice.api.nodes import NodeShard
 from pumice.core.resources import Column
-from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
+from pumice.core.tables import Shape
 from pumice.core.views import NodeFacts
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason

@@ -17,10 +17,9 @@ from pumice.api.pods import Container, Pod
 from pumice.api.qos import QosClass, qos_class
 from pumice.api.quantity import milli_value
 from pumice.core.resources import Column
-from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import FINISHED, Status
-from pumice.core.tables import Ints
+from pumice.core.tables import Ints, Shape
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason

@@ -12,8 +12,7 @@ from pumice.framework.arguments import arg
 from pumice.framework.plugin import PERMIT, Plugin, Refusal, Vote
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.queue_limits.limits import ClusterLimit
-from pumice.framework.queue_limits.reservations import Reservations
+from pumice.framework.queue_limits.limits import ClusterLimit, Reservations
 from pumice.framework.refusals import over_quota, within_quota
 
 

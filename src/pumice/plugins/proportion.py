@@ -15,7 +15,7 @@ from pumice.framework.columns import Queues
 from pumice.framework.plugin import PERMIT, Plugin, Verdict, Vote
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.queue_limits.reservations import QueueCommitments, Reservations
+from pumice.framework.queue_limits.limits import QueueCommitments, Reservations
 from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.framework.refusals import queue_closed, within_quota
 

@@ -10,7 +10,7 @@ import numpy as np
 from pumice.api.annotations import STRATEGY_TYPE, STRATEGY_WEIGHT
 from pumice.api.codes import Cause
 from pumice.core.resources import CPU, MEMORY, STEP, Column, Mask
-from pumice.core.shapes import Shape
+from pumice.core.tables import Shape
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import Fault, WholePart, arg
 from pumice.framework.placement.kernel import NodeTerm, strategy_score

@@ -18,9 +18,8 @@ from pumice.api.annotations import (
 from pumice.api.codes import Cause
 from pumice.api.meta import is_true
 from pumice.core.resources import Column, Mask
-from pumice.core.shapes import Shape
 from pumice.core.status import FINISHED, Status
-from pumice.core.tables import NOWHERE
+from pumice.core.tables import NOWHERE, Shape
 from pumice.core.views import Job, NodeFacts, Task
 from pumice.framework.arguments import Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs

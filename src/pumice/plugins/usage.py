@@ -13,9 +13,8 @@ from pumice.api.pod_resources import add_up
 from pumice.api.pods import PodSpec
 from pumice.api.quantity import Quantity, milli_value, value
 from pumice.core.resources import CPU, MEMORY, Column
-from pumice.core.shapes import Shape
 from pumice.core.status import ALLOCATED_CLASS, Status
-from pumice.core.tables import NOWHERE
+from pumice.core.tables import NOWHERE, Shape
 from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
 from pumice.errors import InputError
 from pumice.framework.arguments import arg

@@ -13,9 +13,8 @@ from pumice.api.objects import PodGroupSpec, PodSpec
 from pumice.cache.job_rows import Priorities
 from pumice.cache.requests import learn, pod_request, resource_lists
 from pumice.core.resources import CPU, MEMORY, PODS, Column, is_coarse
-from pumice.core.shapes import Delta
 from pumice.core.snapshot import Snapshot
-from pumice.core.tables import PENDING
+from pumice.core.tables import PENDING, Delta
 from pumice.sim.workload import JobSpec
 
 Amounts = tuple[tuple[int, float], ...]

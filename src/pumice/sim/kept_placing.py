@@ -9,9 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from pumice.core.journal import Rows
-from pumice.core.shapes import Shape
-from pumice.core.snapshot import Snapshot
+from pumice.core.snapshot import Rows, Snapshot
+from pumice.core.tables import Shape
 from pumice.framework.dispatch import Hooks
 from pumice.framework.placement.ahead import has_host_ports
 from pumice.framework.placement.kernel import Kernel

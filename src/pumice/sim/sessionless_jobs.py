@@ -14,8 +14,7 @@ from pumice.api.annotations import GROUP_NAME
 from pumice.api.objects import ObjectMeta, PodGroup, PodGroupSpec, PodGroupStatus
 from pumice.cache.ingest import Ingest
 from pumice.core.resources import Column
-from pumice.core.shapes import Delta, Shape
-from pumice.core.tables import ALLOCATED, BOOKED, PENDING
+from pumice.core.tables import ALLOCATED, BOOKED, PENDING, Delta, Shape
 from pumice.core.views import Task
 from pumice.sim.job_classes import Amounts, JobClass, above_zero
 from pumice.sim.job_run import JobRun

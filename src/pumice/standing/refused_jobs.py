@@ -24,11 +24,10 @@ from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
 from pumice.core.views import ALL, Rows, Task
 from pumice.framework.job_placement import JobMemory
-from pumice.framework.job_records import Stage, of_marked
 from pumice.framework.placement.equal_jobs import Refused, are_alike
 from pumice.framework.placing import Codes, distinct_rows, rows_of
 from pumice.framework.plugin import Plugin
-from pumice.framework.refusals import Refusal, Why
+from pumice.framework.refusals import Refusal, Stage, Why, of_marked
 from pumice.framework.session import Session
 
 log = logging.getLogger(__name__)

@@ -8,9 +8,8 @@ from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
-from pumice.framework.close_session import close_session
 from pumice.framework.dispatch import Enabled
-from pumice.framework.session import Session
+from pumice.framework.session import Session, close_session
 from pumice.plugins.gang import Gang
 from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler

@@ -8,9 +8,8 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import JobRecord
 from pumice.framework import waiting
-from pumice.framework.job_records import Place, Stage
 from pumice.framework.plugin import Plugin
-from pumice.framework.refusals import Why
+from pumice.framework.refusals import Place, Stage, Why
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, priority_class, queue
 from pumice.testing.samples import open_session

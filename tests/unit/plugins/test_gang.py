@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.framework.close_session import close_session
+from pumice.framework.session import close_session
 from pumice.plugins.gang import Gang
 from pumice.testing import node, pod, pod_group, queue
 

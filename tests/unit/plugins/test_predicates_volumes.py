@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.framework.close_session import close_session
+from pumice.framework.session import close_session
 from pumice.plugins.predicates import Predicates
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pumice.api.output_files import make_folder
-from pumice.cli.terminal import echo, print_heading, print_text
+from pumice.cli.printing import echo, print_heading, print_text
 
 
 @click.command()

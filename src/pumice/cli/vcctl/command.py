@@ -15,8 +15,8 @@ from pumice.cli.connect import connect
 from pumice.cli.job import JOB
 from pumice.cli.jobflow import JOBFLOW, JOBTEMPLATE
 from pumice.cli.pod import POD
+from pumice.cli.printing import echo_lines
 from pumice.cli.queue import QUEUE
-from pumice.cli.terminal import echo_lines
 from pumice.cli.vcctl.verbs import Call, Connect, Flag, Verb, VerbGroup, perform
 
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")

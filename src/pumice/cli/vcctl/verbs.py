@@ -15,7 +15,7 @@ from pumice.api.quantity import QuantityFormError, amount
 from pumice.api.shown_text import shown
 from pumice.api.wording import crash_text, value_of
 from pumice.cli.connect import ConnectOptions, connect, is_out_of_reach, trouble
-from pumice.cli.terminal import echo_lines
+from pumice.cli.printing import echo_lines
 from pumice.cluster.base import Cluster
 from pumice.errors import (
     AlreadyExistsError,

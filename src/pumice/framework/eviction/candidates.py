@@ -11,9 +11,8 @@ from itertools import count
 import numpy as np
 
 from pumice.core.resources import PODS, STEP, Column, IndexArray, Mask, fits, fits_one, sum_by
-from pumice.core.shapes import Shape
 from pumice.core.status import N_STATUS, Status
-from pumice.core.tables import NOWHERE
+from pumice.core.tables import NOWHERE, Shape
 from pumice.core.views import Task
 from pumice.framework.dispatch import Method
 from pumice.framework.ordering import Key

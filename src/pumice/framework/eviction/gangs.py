@@ -21,11 +21,10 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
 from pumice.framework.arguments import AllocateArguments, GangEvictionArguments, arguments_of
-from pumice.framework.columns import Jobs
+from pumice.framework.columns import READY, Jobs, count_roles, minima
 from pumice.framework.hooks import Ask
 from pumice.framework.placing import NO_ROOM, vetoed
 from pumice.framework.plugin import Plugin
-from pumice.framework.roles import READY, count_roles, minima
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
 from pumice.framework.topology.domains import Domain, GangEviction, SubGroup

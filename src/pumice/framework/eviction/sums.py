@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.resources import PODS, Column, IndexArray, Mask, fits
-from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
-from pumice.core.tables import Ints
+from pumice.core.tables import Ints, Shape
 from pumice.core.views import Nodes, Task
 from pumice.framework.dispatch import Method
 from pumice.framework.eviction.candidates import Candidates, Scope

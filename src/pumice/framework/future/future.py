@@ -19,9 +19,8 @@ from pumice.framework.future.demands import Demands
 from pumice.framework.future.promises import Demand, Profile, Promise
 from pumice.framework.future.room import Room, RunEnds, RunTimes, snapped
 from pumice.framework.job_placement import JobMemory, JobPlacement
-from pumice.framework.job_records import Records
 from pumice.framework.plugin import Plugin
-from pumice.framework.refusals import Verdict
+from pumice.framework.refusals import Records, Verdict
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
 from pumice.framework.topology.search import DomainSearch

@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.pods import PodSpec
-from pumice.core.object_rows import HoldingRows
 from pumice.core.resources import Column, IndexArray
-from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
-from pumice.core.tables import ALLOCATED, BOOKED, PENDING, Ints
-from pumice.core.views import Task
+from pumice.core.tables import ALLOCATED, BOOKED, PENDING, Ints, Shape
+from pumice.core.views import HoldingRows, Task
 from pumice.framework.columns import Jobs, Queues
 from pumice.framework.refusals import Verdict
 

@@ -15,9 +15,9 @@ from pumice.core.resources import IndexArray, Mask
 from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.job_records import Record, Records
 from pumice.framework.placement.ahead import has_plain_shape
 from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Record, Records
 from pumice.framework.session_state import SessionState
 
 ASKED_IN_VAIN: Final = (

@@ -12,12 +12,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.journal import Rows
 from pumice.core.labels import LabelColumn
 from pumice.core.pod_terms import pod_terms
 from pumice.core.resources import Column, Mask
-from pumice.core.shapes import Shape
-from pumice.core.snapshot import Snapshot
+from pumice.core.snapshot import Rows, Snapshot
+from pumice.core.tables import Shape
 from pumice.core.term_counts import Counter, SpreadCounter
 
 END: Final = 0.0

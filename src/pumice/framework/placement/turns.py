@@ -18,12 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.resources import Column
-from pumice.core.shapes import Delta
-from pumice.core.tables import NOWHERE
+from pumice.core.tables import NOWHERE, Delta
 from pumice.core.views import Task
-from pumice.framework.columns import all_jobs
+from pumice.framework.columns import all_jobs, mixed_roles
 from pumice.framework.job_placement import JobMemory
-from pumice.framework.job_records import Stage
 from pumice.framework.ordering import Heap, Key
 from pumice.framework.placement.ahead import (
     CountedTurns,
@@ -34,8 +32,7 @@ from pumice.framework.placement.ahead import (
     placed_ahead,
 )
 from pumice.framework.plugin import Plugin
-from pumice.framework.refusals import Why
-from pumice.framework.roles import mixed_roles
+from pumice.framework.refusals import Stage, Why
 from pumice.framework.session_state import SessionState
 
 _SHORTEST, _FIRST, _LONGEST = 8, 32, 1024

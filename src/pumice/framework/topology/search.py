@@ -19,9 +19,8 @@ from pumice.core.resources import Column, Mask
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
 from pumice.framework.job_placement import JobMemory, JobPlacement
-from pumice.framework.job_records import Stage
 from pumice.framework.placing import Fit
-from pumice.framework.refusals import Why
+from pumice.framework.refusals import Stage, Why
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Moves, Statement
 from pumice.framework.topology.domains import Domain, SubGroup

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from pumice.core.resources import CPU, MEMORY, Column, Mask
-from pumice.core.shapes import Shape
+from pumice.core.tables import Shape
 from pumice.core.views import Nodes
 
 _State = tuple[Column, Column, Column]

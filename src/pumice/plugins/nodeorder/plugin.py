@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from pumice.api.annotations import HOSTNAME
 from pumice.core.labels import node_labels, untolerated
-from pumice.core.pod_terms import pod_terms
+from pumice.core.pod_terms import ShapeTerms, pod_terms
 from pumice.core.resources import Column
-from pumice.core.shape_terms import ShapeTerms
-from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
+from pumice.core.tables import Shape
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.placement.kernel import NodeTerm, requested_score

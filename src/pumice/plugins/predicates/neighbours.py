@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.pod_terms import PodTerms
+from pumice.core.pod_terms import PodTerms, ShapeTerms, Spread
 from pumice.core.resources import Mask
-from pumice.core.shape_terms import ShapeTerms, Spread
-from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
+from pumice.core.tables import Shape
 from pumice.core.term_counts import Counter, SpreadCounter
 from pumice.framework.placement.kernel import AT_MOST, NO_PODS, SOME_PODS, CountTerm, PodCounts
 from pumice.plugins.predicates.reasons import REASONS, Code

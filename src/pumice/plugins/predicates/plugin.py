@@ -11,8 +11,8 @@ from pumice.api.codes import Cause
 from pumice.core.labels import UNSCHEDULABLE_TAINT, node_labels, tolerates, untolerated
 from pumice.core.pod_terms import pod_terms
 from pumice.core.resources import PODS, Column, Mask
-from pumice.core.shapes import Shape
 from pumice.core.status import Status
+from pumice.core.tables import Shape
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.placement.kernel import POD_LIMIT, NodeTerm

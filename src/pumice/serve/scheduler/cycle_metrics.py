@@ -14,11 +14,10 @@ from pumice.api.kinds import POD_GROUP
 from pumice.api.times import epoch
 from pumice.cache.informer import Informer
 from pumice.core.resources import CPU, MEMORY, PODS, Column, dominant_share
-from pumice.framework.fit_errors import lacking_tasks
 from pumice.framework.future.promise_changes import stated_nodes
-from pumice.framework.queue_limits.limits import QueueLimits
-from pumice.framework.queue_limits.reservations import Reservations
+from pumice.framework.queue_limits.limits import QueueLimits, Reservations
 from pumice.framework.session import PROMISES, Session
+from pumice.framework.waiting import lacking_tasks
 from pumice.metrics import Metrics
 from pumice.plugins.reservation.run_history import HISTORY
 from pumice.scheduler import Observer

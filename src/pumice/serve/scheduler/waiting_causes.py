@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pumice.api.codes import Cause
 from pumice.api.decisions import Decisions
 from pumice.binder.binder import Binder
-from pumice.framework.job_records import Stage
+from pumice.framework.refusals import Stage
 from pumice.framework.session import Session
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.conf import parse_conf
 from pumice.core.resources import CPU
-from pumice.framework.queue_limits.reservations import QueueGates
+from pumice.framework.queue_limits.limits import QueueGates
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.reference import ReferenceScheduler

@@ -12,8 +12,14 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
 from pumice.framework.plugin import Plugin
-from pumice.framework.queue_limits.limits import BRANCH, LEAF, MISPLACED, ClusterLimit, QueueTree
-from pumice.framework.queue_limits.reservations import QueueCommitments
+from pumice.framework.queue_limits.limits import (
+    BRANCH,
+    LEAF,
+    MISPLACED,
+    ClusterLimit,
+    QueueCommitments,
+    QueueTree,
+)
 from pumice.framework.queue_limits.stated import StatedLimits
 from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.plugins.capacity import Capacity
