@@ -92,15 +92,7 @@ class Session(SessionState):
         self.memory = {} if memory is None else memory
         opened = self.memory.setdefault(_OPENED_GATES, set())
         gates = QueueGates(snapshot, opened, enabled=queue_gates)
-        super().__init__(
-            snapshot,
-            self.tiers,
-            seed=seed,
-            actions=actions,
-            hooks=hooks,
-            placing=placing,
-            gates=gates,
-        )
+        super().__init__(snapshot, self.tiers, actions, seed, hooks, placing, gates)
         self.now = now
         self.action_arguments = action_arguments or {}
         self.started_at = started_at

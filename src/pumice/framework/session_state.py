@@ -161,12 +161,11 @@ class SessionState:
         self,
         snapshot: Snapshot,
         tiers: Iterable[Iterable[Enabled]],
-        *,
-        seed: int = 0,
-        actions: tuple[str, ...] = (),
-        hooks: Hooks | None = None,
-        placing: MakePlacing = Placing,
-        gates: QueueGates | None = None,
+        actions: tuple[str, ...],
+        seed: int,
+        hooks: Hooks | None,
+        placing: MakePlacing,
+        gates: QueueGates,
     ) -> None:
         self.snapshot = snapshot
         self.journal = snapshot.journal
@@ -179,7 +178,7 @@ class SessionState:
         self.intents = Intents(snapshot)
         self.fit_errors: dict[tuple[int, int], str] | None = None
         """Texts about jobs, by job and length of the journal; None while actions add reasons."""
-        self.queue_gates = gates or QueueGates(snapshot, set(), enabled=False)
+        self.queue_gates = gates
         self.considered: Mask | None = None
         """The jobs that actions take (n,), where an answer is about some of them; None: all."""
         self.left_out: Mask = np.zeros(len(snapshot.jobs.phase), dtype=bool)
