@@ -92,8 +92,9 @@ class Session(SessionState):
         self.memory = {} if memory is None else memory
         opened = self.memory.setdefault(_OPENED_GATES, set())
         gates = QueueGates(snapshot, opened, enabled=queue_gates)
-        super().__init__(snapshot, self.tiers, actions, seed, hooks, placing, gates)
+        super().__init__(snapshot, self.tiers, seed=seed, hooks=hooks, placing=placing, gates=gates)
         self.now = now
+        self.actions = actions
         self.action_arguments = action_arguments or {}
         self.started_at = started_at
         self._warnings = warnings or StandingWarnings()

@@ -161,7 +161,7 @@ class SessionState:
         self,
         snapshot: Snapshot,
         tiers: Iterable[Iterable[Enabled]],
-        actions: tuple[str, ...],
+        *,
         seed: int,
         hooks: Hooks | None,
         placing: MakePlacing,
@@ -186,7 +186,7 @@ class SessionState:
         self.known_refused: Mask | None = None
         """Valid jobs of which nothing is left to write while they are refused (n,)."""
         self._seed = seed
-        self.actions = actions
+        self.actions: tuple[str, ...] = ()
         self.total = snapshot.total()
         self._placing = placing
 
