@@ -520,6 +520,7 @@ class PodTerms:
         mask = np.zeros(len(self._snapshot.label_classes) + 1, dtype=bool)
         mask[classes] = True
         picked = np.flatnonzero(mask[tasks.label_class[:n]] & tasks.in_view[:n])
+        counter.staying = staying
         if staying:
             leaving = picked[tasks.status[picked] == Status.RELEASING].tolist()
             gone = [row for row in leaving if self._is_terminating(row)]
@@ -536,7 +537,9 @@ class PodTerms:
 
     def _is_terminating(self, task: int) -> bool:
         pod: Any = self._tasks.pods[task]
-        return bool(pod.metadata.deletion_timestamp)
+        return self._tasks.status[task] == Status.RELEASING and bool(
+            pod.metadata.deletion_timestamp
+        )
 
     def _owned(self, name: Any, key: str | None, owners: Iterable[Owner]) -> Counter:
         found = self._counters.get(name)
@@ -571,7 +574,8 @@ class PodTerms:
         for counter in self.counting(
             self._tasks.label_class.item(task), self._tasks.shape.item(task)
         ):
-            counter.add(node, sign, log)
+            if not (counter.staying and self._is_terminating(task)):
+                counter.add(node, sign, log)
 
     def counting(self, label_class: int, shape: int) -> list[Counter]:
         """List the counts in which pods of a label class and a shape are: another list if changed.

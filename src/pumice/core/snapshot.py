@@ -151,9 +151,14 @@ _AFTER = {
     "bind": Status.BINDING,
     "pipeline": Status.PIPELINED,
     "unpipeline": Status.PENDING,
+    "unplace": Status.PENDING,
     "evict": Status.RELEASING,
+    "linger": Status.RELEASING,
+    "depart": Status.RELEASING,
 }
 _ENTERS = frozenset({"place", "bind", "pipeline", "hold"})
+_STAYS = frozenset({"evict", "linger", "depart"})
+"""Steps after which a task still has its node."""
 
 
 class Snapshot:
@@ -276,6 +281,18 @@ class Snapshot:
         """Withdraw a promise."""
         self._move("unpipeline", task, int(self.tasks.node[task]))
 
+    def unplace(self, task: int) -> None:
+        """Take a task that was placed in this session off its node."""
+        self._move("unplace", task, int(self.tasks.node[task]))
+
+    def linger(self, task: int) -> None:
+        """See a task that is leaving as one that stays: nobody is promised its room."""
+        self._move("linger", task, int(self.tasks.node[task]))
+
+    def depart(self, task: int) -> None:
+        """See a task that lingered as one that is gone."""
+        self._move("depart", task, int(self.tasks.node[task]))
+
     def evict(self, task: int) -> None:
         """Mark a task as leaving; its node, unless it is gone, keeps its amounts as releasing."""
         self._move("evict", task, int(self.tasks.node[task]))
@@ -288,7 +305,8 @@ class Snapshot:
         if node == NOWHERE:
             return
         self.journal.touch(node)
-        self.notify_watchers(task, node, 1 if step in _ENTERS else -1)
+        if step != "linger":
+            self.notify_watchers(task, node, 1 if step in _ENTERS else -1)
 
     def _apply(self, step: str, task: int, node: int, change: tuple[int, int], sign: int) -> None:
         """Do a step (sign +1) or undo it (sign -1); ``change`` is the status before, after."""
@@ -298,11 +316,11 @@ class Snapshot:
         books, sums = shape.step(step, sign, live=self.view_is_live)
         tasks.status[task] = new
         enters = step in _ENTERS
-        if step != "evict":
+        if step not in _STAYS:
             tasks.node[task] = node if enters is (sign > 0) else NOWHERE
         if node != NOWHERE:
             add_cells(nodes.books, node, books)
-        if node != NOWHERE and self.view_is_live:
+        if node != NOWHERE and self.view_is_live and step != "linger":
             inward = sign if enters else -sign
             tasks.in_view[task] = inward > 0
             nodes.view_pods[node] += inward
@@ -311,7 +329,7 @@ class Snapshot:
         if job != NOWHERE:
             self._recount(job, old, new, 1)
             self.add_to_sums(job, sums)
-            if tasks.best_effort[task] and step != "evict":
+            if tasks.best_effort[task] and step not in _STAYS:
                 waiting = -sign if enters else sign
                 self.jobs.n_pending_best_effort[job] += waiting
 

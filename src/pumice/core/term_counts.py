@@ -22,7 +22,7 @@ class Counter:
     logged if ``totals`` is set and the first pod arrives or the last one leaves.
     """
 
-    __slots__ = ("codes", "counts", "domains", "edges", "eligible", "followed", "totals")
+    __slots__ = ("codes", "counts", "domains", "edges", "eligible", "followed", "staying", "totals")
 
     def __init__(self, domains: LabelColumn, eligible: Mask | None) -> None:
         self.domains = domains
@@ -30,6 +30,8 @@ class Counter:
         self.eligible = eligible
         self.counts: Counts = np.zeros(len(domains.values) + 2, dtype=np.int64)
         self.edges = self.totals = False
+        self.staying = False
+        """Whether pods that are terminating do not count."""
         self.followed: frozenset[int] = frozenset()
         """Label classes it counts, if they are too many to be listed."""
 

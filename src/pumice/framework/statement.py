@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from pumice.api.decisions import Evict
+from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.plugin import Plugin
@@ -60,6 +61,20 @@ class Statement:
         self._snapshot.unpipeline(task)
         self._state.intents.drop_nomination(task)
         self._policy.on_evict(Task(self._snapshot, task), node)
+
+    def take_back(self, task: int) -> None:
+        """Withdraw a promise, or a place that is not bound yet."""
+        if self._snapshot.tasks.status[task] == Status.PIPELINED:
+            self.unpipeline(task)
+            return
+        node = int(self._snapshot.tasks.node[task])
+        self._snapshot.unplace(task)
+        self._policy.on_evict(Task(self._snapshot, task), node)
+
+    def depart(self, task: int) -> None:
+        """See a pod that was leaving as one that is gone."""
+        self._snapshot.depart(task)
+        self._policy.on_evict(Task(self._snapshot, task), int(self._snapshot.tasks.node[task]))
 
     def evict(self, task: int, action: str, beneficiary: str = "") -> None:
         """Evict a running task from its node, for a pod or job if there is one."""

@@ -94,24 +94,75 @@ def test_a_bound_is_enforced_only_if_asked_for_and_an_estimate_never(
     assert found.evictions == ["default/old-0"] * evicts
 
 
-@pytest.mark.parametrize(("grace_s", "start"), [(600, "10:10:00"), (0, "10:05:00")])
-def test_a_pod_that_is_being_deleted_keeps_its_place_until_its_grace_is_over(
-    grace_s: float, start: str
-) -> None:
+def running_and_waiting(
+    nodes: dict[str, int],
+    *jobs: tuple[str, int, int, int, str],
+    mode: str = "easy",
+    grace_s: float = 600,
+    affinity: Any = None,
+) -> Decisions:
+    """Decide at 10:00; a job is its name, pods, CPUs of each, seconds, and its node or "".
+
+    Those named `left` are being deleted.
+    """
     now = epoch("2026-01-01T10:00:00Z")
-    objects = [queue("q"), node("a", cpu=1), node("b", cpu=1)]
-    jobs = ("left", 1, 9, "a"), ("old", 1, 300, "b"), ("wide", 2, 9, "")
-    for name, size, seconds, where in jobs:
+    objects = [queue("q"), *(node(name, cpu=cpu) for name, cpu in nodes.items())]
+    for name, size, cpu, seconds, where in jobs:
         marks = {"pumice.dev/run-seconds": str(seconds)}
         phase = "Running" if where else "Inqueue"
         objects.append(pod_group(name, min_member=size, queue="q", phase=phase, annotations=marks))
         for at in range(size):
-            one = pod(f"{name}-{at}", group=name, cpu=1, node=where or None)
+            one = pod(f"{name}-{at}", group=name, cpu=cpu, node=where or None, labels={"app": "x"})
+            one["spec"]["affinity"] = affinity
             one["status"] |= {"startTime": rfc3339(now)} if where else {}
             if name == "left":
                 one["metadata"]["deletionTimestamp"] = rfc3339(now + grace_s)
             objects.append(one)
-    tiers = [{"plugins": [{"name": "reservation"}, {"name": "gang"}, {"name": "predicates"}]}]
+    mine = {"name": "reservation", "arguments": {"reservation.mode": mode}}
+    tiers = [{"plugins": [mine, {"name": "gang"}, {"name": "predicates"}]}]
     conf = parse_conf(json.dumps({"actions": "enqueue, allocate", "tiers": tiers}))
-    (told,) = Scheduler(conf).cycle(objects, now).promises.values()
-    assert json.loads(told.text)["start"] == f"2026-01-01T{start}.000000Z"
+    return Scheduler(conf).cycle(objects, now)
+
+
+def starts(decisions: Decisions) -> dict[str, str]:
+    told = {key: json.loads(each.text)["start"] for key, each in decisions.promises.items()}
+    return {key.removeprefix("default/"): at[11:19] for key, at in told.items()}
+
+
+@pytest.mark.parametrize(("grace_s", "start"), [(600, "10:10:00"), (0, "10:05:00")])
+def test_a_pod_that_is_being_deleted_keeps_its_place_until_its_grace_is_over(
+    grace_s: float, start: str
+) -> None:
+    jobs = ("left", 1, 1, 9, "a"), ("old", 1, 1, 300, "b"), ("wide", 2, 1, 9, "")
+    assert starts(running_and_waiting({"a": 1, "b": 1}, *jobs, grace_s=grace_s)) == {"wide": start}
+
+
+@pytest.mark.parametrize("mode", ["strict", "easy", "conservative"])
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_job_that_waits_only_for_leaving_pods_is_promised_a_start_too(
+    mode: str, size: int
+) -> None:
+    """Also where some of its pods have a place already; the next job starts after it."""
+    jobs = ("left", 1, 1, 9, "a"), ("wide", size, 2 // size, 9, ""), ("xlong", 1, 1, 7200, "")
+    found = running_and_waiting({"a": 2}, *jobs, mode=mode)
+    assert starts(found) == {"wide": "10:10:00", "xlong": "10:10:09"}
+    assert found.pipelined.keys() == {f"default/wide-{size - 1}"}
+    assert not found.binds
+
+
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+def test_a_start_is_promised_on_a_node_that_ends_earlier_than_a_pod_leaves(mode: str) -> None:
+    jobs = ("left", 1, 1, 9, "a"), ("old", 1, 1, 60, "b"), ("wide", 1, 1, 9, "")
+    assert starts(running_and_waiting({"a": 1, "b": 1}, *jobs, mode=mode)) == {"wide": "10:01:00"}
+
+
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+def test_a_leaving_pod_keeps_others_away_until_it_is_gone(mode: str) -> None:
+    apart = {
+        "labelSelector": {"matchLabels": {"app": "x"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    jobs = ("left", 1, 1, 9, "a"), ("wide", 1, 1, 9, "")
+    found = running_and_waiting({"a": 4}, *jobs, mode=mode, affinity=rule)
+    assert starts(found) == {"wide": "10:10:00"}

@@ -55,6 +55,7 @@ class Play:
         """Play promises in the order of their starts; return the first that finds no place."""
         places: Places = {}
         with _aside(self._state) as stmt:
+            self._begin(stmt)
             for promise in sorted(promises, key=lambda each: each.start):
                 self._advance(stmt, promise.start)
                 if promise.job in self._kept:
@@ -68,6 +69,14 @@ class Play:
                 self._running.append(promise)
         return places
 
+    def _begin(self, stmt: Statement) -> None:
+        """Take back places of jobs that wait, and the room that leaving pods still hold."""
+        snapshot = self._state.snapshot
+        for row in self._ends.set_aside.tolist():
+            stmt.take_back(row)
+        for row in self._ends.leaving.tolist():
+            snapshot.linger(row)
+
     def _advance(self, stmt: Statement, moment: float) -> None:
         """End what has ended by then."""
         times, first = self._ends.times, self._ended
@@ -76,6 +85,8 @@ class Play:
             rows = self._ends.rows[first : self._ended]
             leaving = self._state.snapshot.tasks.status[rows] == Status.RELEASING
             stmt.evict_many(rows[~leaving].tolist(), "end")
+            for row in rows[np.isin(rows, self._ends.leaving)].tolist():
+                stmt.depart(row)
         over = [each for each in self._running if each.end <= moment]
         for promise in over:
             self._running.remove(promise)
@@ -297,7 +308,7 @@ class Future:
     def _is_certain(self, promises: Sequence[Promise]) -> bool:
         """Return whether counting alone shows that promises can be kept."""
         kinds = {each.demand.kind for each in promises}
-        return len(kinds) < 2 and all(p.demand.plain for p in promises) and self._ends().is_settled
+        return len(kinds) < 2 and all(p.demand.plain for p in promises)
 
     def demand(self, job: int) -> Demand:
         """Return the least that a job takes to start; asked first while its tasks wait."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pumice.api.run_times import run_time
 from pumice.api.times import epoch
-from pumice.core.resources import PODS, STEP, Column, IndexArray
+from pumice.core.resources import PODS, STEP, Column, IndexArray, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, N_STATUS, Status
 from pumice.core.tables import NOWHERE
@@ -20,7 +20,7 @@ _KEPT: Final = "run times"
 _HOLDS: Final = np.isin(
     np.arange(N_STATUS), [int(status) for status in (*ALLOCATED_CLASS, Status.RELEASING)]
 )
-_STIRS: Final = (int(Status.RELEASING), int(Status.PIPELINED))
+_READY: Final = [*map(int, ALLOCATED_CLASS), int(Status.SUCCEEDED)]
 OVERDUE_S: Final = 1.0
 """A pod that has outlived its bound, or its time of grace, is expected to end so much later: at the
 next cycle."""
@@ -98,6 +98,7 @@ class RunEnds:
     def __init__(self, snapshot: Snapshot, now: float, unknown_s: float) -> None:
         tasks = snapshot.tasks
         held = (tasks.node != NOWHERE) & _HOLDS[tasks.status]
+        held &= ~_set_aside(snapshot)
         rows = np.flatnonzero(held)
         jobs = tasks.job[rows]
         owned = jobs != NOWHERE
@@ -117,8 +118,12 @@ class RunEnds:
         self.rows: IndexArray = rows[order]
         self.times: Column = ends[order]
         """When each ends; those without a known end are not among them."""
-        self.is_settled = not any((tasks.status == each).any() for each in _STIRS)
+        self.set_aside: IndexArray = np.flatnonzero(_set_aside(snapshot))
+        """Places that count as free: they are kept for jobs that wait for pods to leave."""
+        self.is_settled = not (len(self.set_aside) or (tasks.status == Status.RELEASING).any())
         """Whether no pod is leaving and none is promised a place."""
+        self.leaving: IndexArray = _leaving(snapshot)
+        """Pods that are being deleted: they hold their nodes until then."""
 
     @cached_property
     def nodes(self) -> NDArray[np.intp]:
@@ -129,6 +134,28 @@ class RunEnds:
     def freed(self) -> Column:
         """The amounts of each (R, n)."""
         return self._snapshot.requests(self.rows)
+
+
+def _set_aside(snapshot: Snapshot) -> Mask:
+    """Mark tasks with places that are kept in this session for jobs that do not start now (n,)."""
+    tasks, jobs = snapshot.tasks, snapshot.jobs
+    found: Mask = tasks.status == Status.PIPELINED
+    placed = np.flatnonzero((tasks.status == Status.ALLOCATED) & (tasks.job != NOWHERE))
+    if len(placed) and found.any():
+        owners = tasks.job[placed]
+        waiting = np.unique(tasks.job[found])
+        lacks = jobs.counts[_READY].sum(axis=0) < np.maximum(jobs.min_member, 1)
+        found[placed[lacks[owners] & np.isin(owners, waiting)]] = True
+    return found
+
+
+def _leaving(snapshot: Snapshot) -> IndexArray:
+    """Return the pods that are being deleted and hold a node."""
+    tasks = snapshot.tasks
+    rows = np.flatnonzero((tasks.status == Status.RELEASING) & (tasks.node != NOWHERE))
+    pods: list[Any] = tasks.pods
+    gone = [row for row in rows.tolist() if pods[row] and pods[row].metadata.deletion_timestamp]
+    return np.array(gone, dtype=np.intp)
 
 
 def _gone_at(pod: Any) -> float:
@@ -148,6 +175,17 @@ class Room:
         self._snapshot = snapshot
         self._ends = ends
         self._slots: dict[Hashable, NDArray[np.float64]] = {}
+
+    @cached_property
+    def _idle(self) -> Column:
+        """What is idle on each node now (R, N)."""
+        nodes, kept = self._snapshot.nodes, self._ends.set_aside
+        idle: Column = nodes.idle[:, : nodes.n]
+        placed = kept[self._snapshot.tasks.status[kept] == Status.ALLOCATED]
+        if len(placed):
+            idle = idle.copy()
+            np.add.at(idle.T, self._snapshot.tasks.node[placed], self._snapshot.requests(placed).T)
+        return idle
 
     @cached_property
     def _times(self) -> Column:
@@ -206,7 +244,7 @@ class Room:
         n, last = self._snapshot.nodes.n, int(np.searchsorted(self._ends.times, at, side="right"))
         nodes, freed = self._ends.nodes[:last], self._ends.freed[asked, :last]
         more = [np.bincount(nodes, weights=each, minlength=n) for each in freed]
-        idle = self._snapshot.nodes.idle[asked, :n] + np.array(more).reshape(len(asked), n)
+        idle = self._idle[asked] + np.array(more).reshape(len(asked), n)
         slots = _pods(idle, demand.need[asked, None])
         return slots if demand.allowed is None else np.where(demand.allowed, slots, 0.0)
 
@@ -261,7 +299,7 @@ class Room:
         order, later = self._idle_by_node
         gained = _pods(later[asked], need)
         gained -= _pods(later[asked] - self._ends.freed[asked][:, order], need)
-        first = _pods(self._snapshot.nodes.idle[asked], need)[: self._snapshot.nodes.n]
+        first = _pods(self._idle[asked], need)
         if demand.allowed is not None:
             gained = gained * demand.allowed[self._ends.nodes[order]]
             first = first[demand.allowed]
@@ -280,12 +318,12 @@ class Room:
         begins = np.flatnonzero(np.diff(nodes[order], prepend=-1))
         before = np.where(begins > 0, sums[:, begins - 1], 0.0)
         base = np.repeat(before, np.diff(np.append(begins, len(order))), axis=1)
-        return order, self._snapshot.nodes.idle[:, nodes[order]] + sums - base
+        return order, self._idle[:, nodes[order]] + sums - base
 
     @cached_property
     def _pool(self) -> Column:
         """What all nodes have idle now, and after the end of each pod (R, n + 1)."""
-        idle = self._snapshot.nodes.idle[:, : self._snapshot.nodes.n].sum(axis=1, keepdims=True)
+        idle = self._idle.sum(axis=1, keepdims=True)
         return np.concatenate([idle, idle + np.cumsum(self._ends.freed, axis=1)], axis=1)
 
     def _pool_at(self, points: Column) -> Column:

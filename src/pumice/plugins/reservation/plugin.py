@@ -42,6 +42,8 @@ class _Line:
     promises: dict[int, Promise] = field(default_factory=dict)
     first: str = ""
     """The first job that found no room in this cycle."""
+    due: set[int] = field(default_factory=set)
+    """Jobs that have places once pods are gone; the depth does not count them."""
     mark: int = -1
     """The length of the journal that profiles are of."""
     profiles: dict[Hashable, Profile | None] = field(default_factory=dict)
@@ -57,6 +59,11 @@ class _Line:
             if old is not None:
                 profile.put(old, back=True)
             profile.put(promise)
+
+    @property
+    def depth(self) -> int:
+        """How many jobs are promised a start, beside those that wait for leaving pods."""
+        return len(self.promises.keys() - self.due)
 
     def drop(self, job: int) -> None:
         """Forget the promise to a job, if it has one."""
@@ -176,6 +183,7 @@ class Reservation(Plugin, name="reservation"):
         self._cleared = NOWHERE
         """The job that is being tried, if counting shows that it delays nobody."""
         self._waits = _waiting(ssn)
+        self._pods_leave = bool((ssn.snapshot.tasks.status == Status.RELEASING).any())
         self._looks = True
         """Whether jobs that have a promise are looked at again."""
         self._is_open = False
@@ -240,7 +248,7 @@ class Reservation(Plugin, name="reservation"):
         blocked = ssn.future.without_room(waiting, in_line=self.mode != "conservative")
         left = self._depth
         if self.mode == "conservative":
-            left -= len(line.promises)
+            left -= line.depth
         skipped: list[int] = []
         silent: list[int] = []
         for row in waiting:
@@ -275,7 +283,7 @@ class Reservation(Plugin, name="reservation"):
         while self._silent and self._place[self._silent[0]] < until:
             row = self._silent.popleft()
             line = self._line(int(self._ssn.snapshot.jobs.queue[row]))
-            if row in line.promises or len(line.promises) < self._depth:
+            if row in line.promises or line.depth < self._depth:
                 self._reserve(line, row)
 
     def may_try(self, job: Job) -> Verdict:
@@ -286,7 +294,7 @@ class Reservation(Plugin, name="reservation"):
         refusal = self._known_refusal(line, job.row)
         if refusal is not None:
             return refusal
-        if line.promises and self._waits[job.row]:
+        if self._waits[job.row] and (line.promises or self._pods_leave):
             self._ssn.future.demand(job.row)  # now, as it is about tasks that wait
         return True
 
@@ -363,7 +371,7 @@ class Reservation(Plugin, name="reservation"):
         self._catch_up(job.row)
         self._tried.add(job.row)
         self._ssn.journal.tick()  # the next one of its queue may be far behind jobs of others
-        if not self._waits[job.row] or job.waiting or job.priority < self.min_priority:
+        if not self._waits[job.row] or job.priority < self.min_priority:
             return
         line = self._line(job.queue)
         line.first = line.first or job.key
@@ -371,7 +379,9 @@ class Reservation(Plugin, name="reservation"):
         if self._is_early(own):
             return
         last = NOWHERE
-        if own is None and len(line.promises) >= self._depth:
+        if job.waiting:
+            line.due.add(job.row)
+        elif own is None and line.depth >= self._depth:
             last = self._last_behind(line, job.row)
             if last == NOWHERE:
                 return
@@ -552,9 +562,7 @@ class Reservation(Plugin, name="reservation"):
         starts = {each.key: float(each.start) for each in kept if math.isfinite(each.start)}
         self._memory.update(starts=starts, places=self._places(kept))
         if self.mode == "conservative":
-            jobs, keys = ssn.snapshot.jobs, ssn.snapshot.jobs.keys
-            due = (jobs.counts[Status.PIPELINED] > 0) & self._waits  # once pods have left its nodes
-            starts |= {keys[row]: ssn.now for row in np.flatnonzero(due).tolist()}
+            keys = ssn.snapshot.jobs.keys
             ends = {keys[job]: told for job, told in ssn.future.ends_of_jobs().items()}
             self._memory.update(ends=ends, total=ssn.total)
 
