@@ -15,7 +15,7 @@ from aiohttp import web
 from pumice import logs
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.kinds import QUEUE, Manifest
-from pumice.api.text_files import read_text
+from pumice.api.text_files import read_secret, read_text
 from pumice.api.wording import name_hint
 from pumice.api.yaml_text import parse_yaml
 from pumice.cluster.base import Cluster
@@ -352,7 +352,7 @@ def _register(
     if not options.ca_cert_file:
         return
     try:
-        bundle = Path(options.ca_cert_file).read_bytes()
+        bundle = read_secret(Path(options.ca_cert_file))
     except OSError as error:
         _log.error("cannot read", file=options.ca_cert_file, error=error)
         return

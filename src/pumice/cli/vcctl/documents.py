@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pumice.api.kinds import BUILT_IN, Manifest
-from pumice.api.text_files import MOST_BYTES
+from pumice.api.text_files import read_file
 from pumice.api.wording import EMPTY_FILE, counted
 from pumice.cli.vcctl.verbs import VerbError
 from pumice.errors import ABSENT, ManifestError, Words
@@ -20,11 +20,7 @@ def read_text(file: str) -> str:
     try:
         if not file:
             raise FileNotFoundError
-        with Path(file).open("rb") as opened:
-            content = opened.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise VerbError(f"{file}: more than {MOST_BYTES >> 20:,} MiB")
-        return content.decode()
+        return read_file(Path(file)).decode()
     except UnicodeDecodeError as error:
         raise VerbError(f"{file}: not UTF-8 at byte {error.start}") from None
     except OSError as error:

@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from pumice import logs
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf, read_conf
+from pumice.api.text_files import read_file
 from pumice.errors import ConfError, InputError, Words
 from pumice.metrics import Metrics
 
@@ -118,7 +119,7 @@ class ConfFile(Generic[_T]):
             InputError: it is missing or unusable.
         """
         try:
-            content = Path(self._path).read_bytes()
+            content = read_file(Path(self._path))
         except OSError as error:
             found = error.strerror or str(error)
             raise InputError(wanted="a readable file", found=found, file=self._path) from error
@@ -161,7 +162,7 @@ class ConfFile(Generic[_T]):
             self._metrics.conf_reloaded(good=False)
 
 
-def _text(content: bytes) -> str:
+def _text(content: bytearray) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:

@@ -6,11 +6,12 @@ import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from pumice.api.text_files import decoded
+from pumice.api.text_files import decoded, open_at_once, read_file
 from pumice.api.wording import counted, extra_hint
 from pumice.errors import InputError, Words
 from pumice.sim.options import MAX_LINE, MAX_PODS, MAX_TRACE_BYTES, check_at_most
@@ -26,19 +27,17 @@ def read_text(path: Path, most: int = MAX_TRACE_BYTES) -> str:
         InputError: The file cannot be read, or is too large.
     """
     try:
-        with path.open("rb") as file:
-            packed = file.peek(2).startswith(_GZIP)
-            content = (gzip.GzipFile(fileobj=file) if packed else file).read(most + 1)
+        content: bytes | bytearray = read_file(path, most, is_text=False)
+        if content.startswith(_GZIP):
+            content = gzip.GzipFile(fileobj=BytesIO(content)).read(most + 1)
         if len(content) > most:
-            unpacked = " once it is unpacked" if packed else ""
-            raise InputError(
-                wanted=f"at most {most >> 20:,} MiB{unpacked}", found=Words("more"), file=str(path)
-            )
+            wanted = f"at most {most >> 20:,} MiB once it is unpacked"
+            raise InputError(wanted=wanted, found=Words("more"), file=str(path))
     except (EOFError, zlib.error, gzip.BadGzipFile):
         found = Words("a packed file that is cut off or damaged")
         raise InputError(wanted="a readable text file", found=found, file=str(path)) from None
-    except OSError as error:
-        found = Words(error.strerror or str(error))
+    except (OSError, ValueError) as error:
+        found = Words(getattr(error, "strerror", None) or str(error))
         raise InputError(wanted="a readable text file", found=found, file=str(path)) from None
     return decoded(content, str(path))
 
@@ -127,8 +126,10 @@ _BATCH: Final = 4096
 
 def is_parquet(path: Path) -> bool:
     """Return whether a file is Parquet by its first bytes."""
+    if not path.is_file():  # a pipe can be read once only
+        return False
     try:
-        with path.open("rb") as file:
+        with open_at_once(path) as file:
             return file.read(len(_MAGIC)) == _MAGIC
     except OSError:
         return False
