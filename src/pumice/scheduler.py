@@ -152,6 +152,11 @@ class Scheduler:
             name for tier in self.tiers() for each in tier for name in each.plugin.config_maps()
         ]
 
+    def learned_seconds(self, snapshot: Snapshot) -> Callable[[int], float | None] | None:
+        """Return what tells how long jobs (rows) run that state nothing, if a plugin learns it."""
+        asked = (each.plugin.learned_seconds(snapshot) for tier in self.tiers() for each in tier)
+        return next((each for each in asked if each is not None), None)
+
     def cycle(
         self,
         objects: Sequence[Mapping[str, Any]],

@@ -269,6 +269,8 @@ class Timeline:
         self._new_claims = NewClaims(self.cluster)
         self._scheduler, self._process = question_scheduler(world), question_memory(world)
         self._informer = self._follow()
+        self._learned = self._scheduler.learned_seconds(self._informer.snapshot)
+        self._may_end |= self._learned is not None
         self._binder = self._writer()
         self._ended: set[str] = set()
         self._leaving: set[str] = set()
@@ -479,7 +481,15 @@ class Timeline:
         group = self._groups.find(meta["namespace"], name) if name else None
         deadline = pod["spec"].get("activeDeadlineSeconds")
         stated = run_time([marks, *self._marks_around(group)], deadline).expected
+        if stated is None and group is not None and self._learned is not None:
+            stated = self._learned_of(key_of(group))
         return self._default_s if stated is None and name else stated
+
+    def _learned_of(self, group: str) -> float | None:
+        """Return how long jobs like this one ran."""
+        self._informer.sync()  # the kubelet may be asked before a cycle has seen the job
+        row = self._informer.snapshot.jobs.row_of.get(group)
+        return None if row is None or self._learned is None else self._learned(row)
 
     def _marks_around(self, group: Manifest | None) -> Iterator[Mapping[str, Any] | None]:
         """Yield the annotations of a pod group and of its queue."""

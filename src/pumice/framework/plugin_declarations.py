@@ -4,7 +4,7 @@ No answers are combined here: the framework, explanations, metrics and the simul
 plugin by itself.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -105,6 +105,13 @@ class PluginDeclarations:
     def config_maps(self) -> Iterable[str]:
         """Return the ConfigMaps ("namespace/name") that it reads from the snapshot, if any."""
         return ()
+
+    def learned_seconds(self, snapshot: Snapshot) -> Callable[[int], float | None] | None:
+        """Return what tells how long jobs (rows) run that state nothing; None if nothing does.
+
+        It goes by what the ConfigMaps of the snapshot have.
+        """
+        return None
 
     def queue_limits(self, snapshot: Snapshot, total: Column) -> QueueLimits | None:
         """Return the limits that this plugin enforces on queues, None if there are none.

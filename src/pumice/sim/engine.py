@@ -98,7 +98,8 @@ class Engine:
             self.waiting_jobs,
             evicted,
             self._direct.may_go_on_unlisted,
-            workload.grace,
+            grace=workload.grace,
+            learned=self._scheduler.learned_seconds(self.snapshot),
         )
         self._changes = ClusterChanges(workload.changes, self.sim_cluster, self._execution)
         self.log, self.cost = self._execution.log, self._execution.cost

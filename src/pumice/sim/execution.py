@@ -28,13 +28,17 @@ class Execution:
         waiting_jobs: WaitingJobs,
         evicted: Evicted,
         may_unlist: Callable[[JobRun], bool],
+        *,
         grace: float = 0.0,
+        learned: Callable[[int], float | None] | None = None,
     ) -> None:
         self._cluster = cluster
         self._may_unlist = may_unlist
         """Tells whether a job with rows may go on without them."""
         self._waiting_jobs = waiting_jobs
         self._evicted = evicted
+        self._learned = learned
+        """Returns how long jobs (rows) run of which nobody states it."""
         self._grace = grace
         """Seconds for which an evicted pod keeps its place."""
         self._leaving: list[tuple[float, int, JobRun, int]] = []
@@ -301,14 +305,22 @@ class Execution:
         """Run a pod on a node; return when it will have finished."""
         run.move(task, State.RUNNING)
         run.nodes[task] = node
-        end = run.ends[task] = self.now + run.seconds(task)
+        end = run.ends[task] = self.now + self._seconds(run, task)
         self.log.add(self.now, EventKind.BIND, run.number, task, node)
         return end
+
+    def _seconds(self, run: JobRun, task: int) -> float:
+        """Return how long a pod runs; where nobody states it, as long as equal jobs did."""
+        if self._learned is None or run.is_timed(task):
+            return run.seconds(task)
+        row = self._cluster.snapshot.jobs.row_of.get(run.key)
+        learned = None if row is None else self._learned(row)
+        return run.seconds(task) if learned is None else learned
 
     def _run_whole(self, run: JobRun, nodes: list[int]) -> None:
         """Run all pods of a job, which are equal, on their nodes."""
         run.move_all(State.RUNNING)
-        end = self.now + run.seconds(0)
+        end = self.now + self._seconds(run, 0)
         run.nodes, run.ends = nodes, [end] * len(nodes)
         self.log.add_all(self.now, EventKind.BIND, run.number, nodes)
         self._note_start(run, {end})

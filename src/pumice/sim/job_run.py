@@ -241,6 +241,10 @@ class JobRun:
             return task.reruns[min(times, len(task.reruns)) - 1]
         return task.run_seconds
 
+    def is_timed(self, number: int) -> bool:
+        """Return whether somebody states how long a pod runs."""
+        return self.spec.tasks[self.kind.places[number][0]].is_timed
+
     def _marks(self, task: TaskSpec) -> dict[str, str]:
         return {GROUP_NAME: self.spec.name, TASK_SPEC: task.role, **task.annotations}
 

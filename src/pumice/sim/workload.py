@@ -34,6 +34,8 @@ class TaskSpec(msgspec.Struct, frozen=True, gc=False):
     """How long a pod runs after each eviction, the last of them from then on; none: as before."""
     node: str = ""
     """Where a single pod runs when its job arrives, if it does."""
+    is_timed: bool = True
+    """Whether its run time is stated; else it is that of equal jobs, if that was learned."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, gc=False):

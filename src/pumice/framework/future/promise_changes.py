@@ -5,6 +5,7 @@ it; new tables, after a restart or a change of the lead, begin with what PodGrou
 """
 
 import math
+import weakref
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final
@@ -57,12 +58,14 @@ def remembered(ssn: PluginSession) -> dict[str, Any]:
     ``starts`` has the promised starts by job.
     """
     known: dict[str, Any] = ssn.memory.setdefault(PROMISES, {})
-    if known.get("of") is not ssn.snapshot:
+    of = known.get("of")
+    if of is None or of() is not ssn.snapshot:
         stated = dict(_read(ssn.snapshot))
         starts = {key: each.seconds for key, each in stated.items()}
         known.clear()
         told = {key: _Stated(each) for key, each in stated.items()}
-        known |= {"of": ssn.snapshot, "starts": starts, _STATED: told}
+        # A reference, as what is remembered is copied for a cycle that is only looked at.
+        known |= {"of": weakref.ref(ssn.snapshot), "starts": starts, _STATED: told}
     return known
 
 

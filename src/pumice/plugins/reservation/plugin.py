@@ -3,7 +3,7 @@
 import math
 import sys
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -13,6 +13,7 @@ import numpy as np
 from pumice.api.codes import Cause
 from pumice.api.duration import parse_duration
 from pumice.core.resources import Column, Mask
+from pumice.core.snapshot import Snapshot
 from pumice.core.status import HOLDING, PENDING, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
@@ -157,6 +158,13 @@ class Reservation(Plugin, name="reservation"):
     def config_maps(self) -> Iterable[str]:
         """Return the ConfigMap with what was learned."""
         return [self.config_map] if self.learn and self.config_map.count("/") == 1 else []
+
+    def learned_seconds(self, snapshot: Snapshot) -> Callable[[int], float | None] | None:
+        """Return what was learned of jobs that state nothing, if that is asked for."""
+        if not self.learn:
+            return None
+        known = RunHistory.read(snapshot, self.config_map)
+        return lambda job: known.expected(kind_of(snapshot, job), self.learn_quantile)
 
     @cached_property
     def _unknown_s(self) -> float | None:

@@ -7,6 +7,7 @@ run: on a pod, a template, a pod group or a job, the nearest one counts.  Where
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import repeat
 from pathlib import Path
 from typing import Final
@@ -16,15 +17,18 @@ import msgspec
 from pumice.api.annotations import ACTUAL_SECONDS, GROUP_NAME, RUN_SECONDS, TASK_SPEC, USER
 from pumice.api.kinds import DEFAULT_QUEUE, KUBE_POD_GROUP, Manifest, kind_of
 from pumice.api.manifests import Document, documents_in
+from pumice.api.meta import ConfigMap
 from pumice.api.objects import (
     KubeObject,
     Node,
     Pod,
     PodGroup,
+    Queue,
     from_manifest,
     in_namespace,
     to_manifest,
 )
+from pumice.api.run_times import run_time
 from pumice.api.wording import counted, verb
 from pumice.cluster.embedded.defaults import fill_in
 from pumice.controllers.expected import with_followed
@@ -62,6 +66,12 @@ class _Found:
     foreign: int = 0
     """Pods of other schedulers."""
 
+    @cached_property
+    def queue_marks(self) -> dict[str, Mapping[str, str]]:
+        """The annotations of queues, by name: they are defaults for jobs."""
+        queues = [each.metadata for each in self.others if isinstance(each, Queue)]
+        return {each.name: each.annotations for each in queues}
+
 
 def read(path: Path) -> Workload:
     """Read the manifests of a file.
@@ -82,7 +92,9 @@ def read(path: Path) -> Workload:
         sentence = (
             f"{counted(found.untimed, 'pod')} {verb(found.untimed, 'states', 'state')} no run time"
         )
-        notes.append(f"{sentence}: {DEFAULT_SECONDS:g} seconds each")
+        learned = any(isinstance(each, ConfigMap) for each in found.others)
+        unless = ", or what was learned" if learned else ""
+        notes.append(f"{sentence}: {DEFAULT_SECONDS:g} seconds each{unless}")
     if found.empty:
         sentence = (
             f"{counted(found.empty, 'task')} {verb(found.empty, 'states', 'state')} no replicas"
@@ -191,7 +203,7 @@ def _gang(
         name=name,
         namespace=namespace,
         arrival=arrival,
-        tasks=tuple(_task(pod, at, marks, source, found) for pod, at in pods),
+        tasks=tuple(_task(pod, at, group, source, found) for pod, at in pods),
         min_member=spec.min_member or 0,
         queue=spec.queue,
         priority_class=spec.priority_class_name,
@@ -202,14 +214,17 @@ def _gang(
 
 
 def _task(
-    pod: Pod, at: str, group: Mapping[str, str], source: str, found: _Found, *, count: int = 1
+    pod: Pod, at: str, group: PodGroup, source: str, found: _Found, *, count: int = 1
 ) -> TaskSpec:
     meta = pod.metadata
-    run = _first_of(
-        _seconds(marks, name, where)
-        for name in (ACTUAL_SECONDS, RUN_SECONDS)
-        for marks, where in ((meta.annotations, at), (group, source))
-    )
+    own = [(meta.annotations, at), (group.metadata.annotations, source)]
+    run = _first_of(_seconds(marks, ACTUAL_SECONDS, where) for marks, where in own)
+    if run is None:
+        for marks, where in own:
+            _seconds(marks, RUN_SECONDS, where)  # one that cannot be read is an error
+        queue = found.queue_marks.get(group.spec.queue or DEFAULT_QUEUE)
+        places = [*(marks for marks, _ in own), queue]
+        run = run_time(places, pod.spec.active_deadline_seconds).expected
     if run is None:
         found.untimed += count
     spec = msgspec.structs.replace(
@@ -219,6 +234,7 @@ def _task(
         spec=spec,
         count=count,
         run_seconds=DEFAULT_SECONDS if run is None else run,
+        is_timed=run is not None,
         role=meta.annotations.get(TASK_SPEC) or meta.labels.get(TASK_SPEC) or "task",
         pod_name=meta.name,
         labels=meta.labels,
@@ -236,7 +252,7 @@ def _volcano_job(expansion: Expansion, source: str, found: _Found) -> JobSpec:
     tasks = [
         spec
         for task in expansion.tasks
-        for spec in _equal_pods(expansion, task, marks, source, found)
+        for spec in _equal_pods(expansion, task, group, source, found)
     ]
     if not tasks:
         raise ManifestError(
@@ -261,7 +277,7 @@ def _volcano_job(expansion: Expansion, source: str, found: _Found) -> JobSpec:
 
 
 def _equal_pods(
-    expansion: Expansion, task: Manifest, marks: Mapping[str, str], source: str, found: _Found
+    expansion: Expansion, task: Manifest, group: PodGroup, source: str, found: _Found
 ) -> Iterator[TaskSpec]:
     """Return the pods of a task, grouped if they are equal except for their index."""
     replicas = replicas_of(task)
@@ -273,7 +289,7 @@ def _equal_pods(
         fill_in("Pod", manifest, has_status=True)
         pod = from_manifest(manifest, source=source)
         assert isinstance(pod, Pod)  # noqa: S101
-        spec = _task(pod, source, marks, source, found, count=min(size, replicas - first))
+        spec = _task(pod, source, group, source, found, count=min(size, replicas - first))
         yield msgspec.structs.replace(
             spec,
             role=str(task["name"]),

@@ -23,6 +23,12 @@ metadata: {{name: gang, annotations: {{{marks}}}}}
 spec: {{minMember: 2, queue: q}}
 ---
 """
+QUEUE = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {{name: q, annotations: {{{marks}}}}}
+---
+"""
 JOB = """\
 apiVersion: batch.volcano.sh/v1alpha1
 kind: Job
@@ -86,6 +92,16 @@ def test_pods_of_a_group_are_one_gang_and_the_nearest_run_time_counts(read: Any)
         ("left", 40.0),
         ("right", 10.0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "run"), [("", 300), ("activeDeadlineSeconds: 200, ", 200)], ids=["queue", "deadline"]
+)
+def test_a_bound_counts_where_nobody_states_an_estimate(read: Any, spec: str, run: float) -> None:
+    own = POD.format(name="a", marks=IN_GANG).replace("spec: {", f"spec: {{{spec}")
+    queue = QUEUE.format(marks=mark("walltime", 300))
+    (job,) = read(GROUP.format(marks="") + own + queue).jobs
+    assert job.run_seconds == run
 
 
 def test_a_gang_whose_group_states_no_arrival_comes_with_its_last_pod(read: Any) -> None:
