@@ -71,6 +71,7 @@ SEEDS ?= 2000
 FIRST ?= 0
 faults: $(STAMP) ## run the live stack on SEEDS seeds of simulated faults
 	$(BIN)/python -m tests.faults --first $(FIRST) --seeds $(SEEDS) --jobs 2
+	$(BIN)/python -m tests.faults --takeovers --first $(FIRST) --seeds $(SEEDS) --jobs 2
 
 MINUTES ?= 60
 NODES ?= 5000

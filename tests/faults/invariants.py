@@ -18,7 +18,7 @@ from tests.faults.api_server import Asked
 from tests.faults.claim_rules import check_claims
 from tests.faults.pumice_process import PumiceProcess
 from tests.faults.rest_checks import check_caches, check_jobs
-from tests.faults.workload import QUOTA, Workload
+from tests.faults.workload import QUOTA, Workload, cpus_of
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _BINDING: Final = re.compile(r"/namespaces/(?P<namespace>[^/]+)/pods/(?P<pod>[^/]+)/binding$")
@@ -109,7 +109,7 @@ class Invariants:
         node = self._cluster.peek("Node", "", name)
         if node is None:
             return
-        used = sum(_cpus(pod) for pod in self._held() if pod["spec"].get("nodeName") == name)
+        used = sum(cpus_of(pod) for pod in self._held() if pod["spec"].get("nodeName") == name)
         if used > int(node["status"]["allocatable"]["cpu"]):
             self.fail(f"node {name} is over-committed: {used} CPUs are taken")
 
@@ -128,7 +128,7 @@ class Invariants:
             leaves = f"{meta['namespace']}/{meta['name']}" in evicted or _group(each) in away
             if not leaves and not meta.get("deletionTimestamp"):
                 for name in self._ancestors(self._queue_of(each)):
-                    used[name] += _cpus(each)
+                    used[name] += cpus_of(each)
         for name in self._ancestors(self._queue_of(pod)):
             queue = self._cluster.peek(QUEUE, "", name) or {}
             limit = ((queue.get("spec") or {}).get("capability") or {}).get("cpu")
@@ -276,11 +276,6 @@ class Invariants:
         for (loser, winner), count in turns.items():
             if min(count, turns.get((winner, loser), 0)) > _ROUNDS:
                 self.fail(f"{loser} and {winner} evict each other")
-
-
-def _cpus(pod: Manifest) -> int:
-    containers = pod["spec"]["containers"]
-    return sum(int(each["resources"]["requests"]["cpu"]) for each in containers)
 
 
 def _group(pod: Manifest) -> str:

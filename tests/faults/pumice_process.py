@@ -1,8 +1,9 @@
 """A process of Pumice in a simulation: production's own wiring, on simulated threads and time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final, cast
 from unittest.mock import patch
 
@@ -27,6 +28,11 @@ from tests.faults.faults import Chance
 from tests.faults.simulation import SimulatedProcess, Simulation, enter, leave
 
 _ADDRESS: Final = "http://10.0.0.1:80"
+SHORT_LEASE: Final = {
+    "leader_elect_lease_duration_s": 7.0,
+    "leader_elect_renew_deadline_s": 4.0,
+    "leader_elect_retry_period_s": 1.0,
+}
 _REPLACED: Final = (
     (registry, "installed_plugins", cache(registry.installed_plugins)),
     (conf_reload, "read_conf", cache(read_conf)),
@@ -60,13 +66,19 @@ def simulated(simulation: Simulation) -> Iterator[None]:
 
 
 def options(
-    conf: str, parts: str, period_s: float, cycle: str = "event", *, shard: str = ""
+    conf: str,
+    parts: str,
+    period_s: float,
+    cycle: str = "event",
+    *,
+    shard: str = "",
+    lease: Mapping[str, float] = MappingProxyType({}),
 ) -> ProcessOptions:
     """Return the options of a process: "all", "scheduler", "second" or "controllers".
 
     With a ``shard`` its scheduler takes the nodes and pods of that name.
     """
-    common: dict[str, Any] = {"master": _ADDRESS}
+    common: dict[str, Any] = {"master": _ADDRESS, **lease}
     own: dict[str, Any] = {
         "scheduler_name": (shard,),
         "leader_elect_resource_name": shard,

@@ -71,6 +71,18 @@ def test_faults_break_no_rule(seed: int) -> None:
     assert outcome.binds
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_takeovers_after_outages_break_no_rule(seed: int) -> None:
+    outcome = run(seed, takeover=True)
+    assert not outcome.problems, f"{reported(outcome)} --takeovers"
+    assert outcome.binds
+
+
+def test_a_standby_that_takes_over_with_what_it_knew_is_noticed() -> None:
+    with BROKEN["old caches"]():
+        assert any(run(seed, takeover=True).problems for seed in SEEDS)
+
+
 def test_the_same_seed_is_the_same_run() -> None:
     first, second = run(7), run(7)
     assert first.log == second.log

@@ -49,6 +49,8 @@ class Upheaval:
         self._failovers = Chance(seed, 5)
         self.fails_over = self._failovers.happens(_FAILOVERS)
         """Whether a process takes over from another about the end of an outage."""
+        self.lasts_s = LASTS_S
+        """Nothing goes wrong after so long."""
         self.lasts_until = stage.clock.now()
         """When the last of what follows from an act is done."""
         self._nodes = {each["metadata"]["name"]: each for each in stage.work.nodes}

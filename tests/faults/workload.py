@@ -1,8 +1,8 @@
 """What a run has to do, drawn from its seed: nodes, queues, jobs and bare gangs in turn."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, Final
@@ -30,6 +30,8 @@ DIVIDED: Final = 0.15
 SCHEDULERS: Final = ("volcano", "second")
 ARRIVALS_S: Final = 22.0
 """All work has come after so long."""
+OUTAGE_AT_S: Final = 3.0
+"""When the outage of a short run begins."""
 _POLICIES: Final[tuple[list[Mapping[str, str]], ...]] = (
     [],
     [{"event": "TaskCompleted", "action": "CompleteJob"}],
@@ -56,20 +58,27 @@ class Workload:
     nodes: list[Manifest]
     settings: list[Manifest]
     """Queues and priority classes, parents first."""
+    cpus: int
+    """CPUs that gangs may need together: of all nodes, or of the part of one scheduler."""
     arrivals: list[tuple[float, list[Manifest]]] = field(default_factory=list)
     is_divided: bool = False
     """Whether two schedulers have a part of the nodes each."""
+
+    @property
+    def jobs(self) -> list[Manifest]:
+        """The jobs in it."""
+        return self._of("Job")
 
     @property
     def may_fail(self) -> list[str]:
         """Names of the jobs with policies for failed pods."""
         return [
             each["metadata"]["name"]
-            for each in self._of("Job")
+            for each in self.jobs
             if each["spec"]["policies"] in _POLICIES_FOR_FAILURES
         ]
 
-    @property
+    @cached_property
     def gangs(self) -> dict[str, dict[str, Manifest]]:
         """Pods of bare gangs by group and name."""
         found: dict[str, dict[str, Manifest]] = {}
@@ -85,28 +94,64 @@ class Workload:
 def draw(seed: int) -> Workload:
     """Draw the work of a run."""
     chance, is_divided = Chance(seed, 2), Chance(seed, 7).happens(DIVIDED)
+    work = _cluster(chance, most_nodes=5, halves="nm" if is_divided else "n")
+    count = chance.integer(4, 9)
+    _add_work(work, chance, count, lambda: chance.between(0.0, ARRIVALS_S), jobs=0.65)
+    if is_divided:
+        work.is_divided = True
+        _divide(work, Chance(seed, 8))
+    return work
+
+
+def draw_around_outage(seed: int) -> Workload:
+    """Draw the work of a short run: some comes just before an outage, so that it is half done."""
+    chance = Chance(seed, 10)
+    work = _cluster(chance, most_nodes=3)
+
+    def when() -> float:
+        begins = OUTAGE_AT_S
+        periods = (0.0, begins), (begins - 0.6, begins), (begins, begins + 14.0)
+        return chance.between(*chance.one_of(periods))
+
+    jobs = 0.5 if chance.happens(0.25) else 0.0
+    _add_work(work, chance, chance.integer(3, 5), when, jobs=jobs, lasts_s=(1, 4))
+    return work
+
+
+def _cluster(chance: Chance, most_nodes: int, halves: str = "n") -> Workload:
+    """Draw nodes, a configuration and the settings that it needs."""
     conf = chance.one_of([*CONFS])
-    count = chance.integer(2, 5)
-    halves = "nm" if is_divided else "n"
+    count = chance.integer(2, most_nodes)
     nodes = [node(f"{half}{i}", cpu=CPUS, memory="64Gi") for half in halves for i in range(count)]
     queues = _queues(chance, count * CPUS, tree=conf == "tree")
     classes = [priority_class("high", value=100), priority_class("low", value=-1)]
-    settings = [*classes, *queues, *_storage_and_devices(nodes)]
-    work = Workload(conf, nodes, settings, is_divided=is_divided)
+    return Workload(
+        conf, nodes, [*classes, *queues, *_storage_and_devices(nodes)], cpus=count * CPUS
+    )
+
+
+def _add_work(
+    work: Workload,
+    chance: Chance,
+    count: int,
+    when: Callable[[], float],
+    *,
+    jobs: float,
+    lasts_s: tuple[int, int] = (2, 9),
+) -> None:
+    """Draw jobs and bare gangs that fit into their queues."""
+    queues = [each for each in work.settings if each["kind"] == "Queue"]
     names = [each["metadata"]["name"] for each in queues if each["metadata"]["name"] != "team"]
-    for number in range(chance.integer(4, 9)):
-        at = chance.between(0.0, ARRIVALS_S)
+    for number in range(count):
+        at = when()
         target = chance.one_of(["default", *names])
-        most = _most(queues, target, count * CPUS)
-        if "proportion" in CONFS[conf]:  # a gang larger than its queue's share may wait for ever
-            most = min(most, count * CPUS * (2 if target == "blue" else 1) // 4)
-        if chance.happens(0.65):
-            work.arrivals.append((at, [_job(chance, f"j{number}", target, most)]))
+        most = _most(queues, target, work.cpus)
+        if "proportion" in CONFS[work.conf]:  # a gang larger than its share may wait for ever
+            most = min(most, work.cpus * (2 if target == "blue" else 1) // 4)
+        if chance.happens(jobs):
+            work.arrivals.append((at, [_job(chance, f"j{number}", target, most, lasts_s)]))
         else:
-            work.arrivals.append((at, _gang(chance, f"g{number}", target, most)))
-    if is_divided:
-        _divide(work, Chance(seed, 8))
-    return work
+            work.arrivals.append((at, _gang(chance, f"g{number}", target, most, lasts_s)))
 
 
 def _divide(work: Workload, chance: Chance) -> None:
@@ -163,7 +208,7 @@ def _most(queues: list[Manifest], name: str, cpus: int) -> int:
     return cpus
 
 
-def _job(chance: Chance, name: str, target: str, most: int) -> Manifest:
+def _job(chance: Chance, name: str, target: str, most: int, lasts_s: tuple[int, int]) -> Manifest:
     tasks, total, cpus = [], 0, chance.integer(1, 2)
     may_fail = chance.happens(0.5)
     for role in ("a", "b")[: chance.integer(1, 2)]:
@@ -171,9 +216,10 @@ def _job(chance: Chance, name: str, target: str, most: int) -> Manifest:
         if (total + replicas) * cpus > most:
             continue
         total += replicas
-        tasks.append(_task(chance, role, replicas, cpus, fails=may_fail and chance.happens(0.3)))
+        marks = _marks(chance, lasts_s, fails=may_fail and chance.happens(0.3))
+        tasks.append(_task(role, replicas, cpus, marks))
     if not tasks:
-        total, tasks = 1, [_task(chance, "a", 1, 1, fails=False)]
+        total, tasks = 1, [_task("a", 1, 1, _marks(chance, lasts_s))]
     spec: dict[str, Any] = {
         "schedulerName": "volcano",
         "queue": target,
@@ -193,10 +239,13 @@ def _job(chance: Chance, name: str, target: str, most: int) -> Manifest:
     }
 
 
-def _task(chance: Chance, role: str, replicas: int, cpus: int, *, fails: bool) -> Manifest:
-    marks = {RUN_SECONDS: str(chance.integer(2, 9))}
-    if fails:
-        marks[FAIL_AFTER_SECONDS] = "1"
+def _marks(chance: Chance, lasts_s: tuple[int, int], *, fails: bool = False) -> dict[str, str]:
+    """Draw how long a pod runs."""
+    marks = {RUN_SECONDS: str(chance.integer(*lasts_s))}
+    return {**marks, FAIL_AFTER_SECONDS: "1"} if fails else marks
+
+
+def _task(role: str, replicas: int, cpus: int, marks: dict[str, str]) -> Manifest:
     resources = {"requests": {"cpu": str(cpus)}}
     container = {"name": "main", "image": "busybox", "resources": resources}
     template = {
@@ -206,11 +255,13 @@ def _task(chance: Chance, role: str, replicas: int, cpus: int, *, fails: bool) -
     return {"name": role, "replicas": replicas, "template": template}
 
 
-def _gang(chance: Chance, name: str, target: str, most: int) -> list[Manifest]:
+def _gang(
+    chance: Chance, name: str, target: str, most: int, lasts_s: tuple[int, int]
+) -> list[Manifest]:
     cpus = chance.integer(1, 2)
     size = min(chance.integer(1, 4), max(most // cpus, 1))
     rank = chance.one_of([None, None, "high"])
-    marks = {RUN_SECONDS: str(chance.integer(2, 9)), **_PREEMPTABLE}
+    marks = {**_marks(chance, lasts_s), **_PREEMPTABLE}
     group = pod_group(name, min_member=size, queue=target, phase=None, priority_class=rank)
     pods = [
         pod(f"{name}-{i}", group=name, cpu=cpus, annotations=marks, priority_class=rank)
@@ -247,6 +298,12 @@ def _claim(first: Manifest) -> Manifest:
             "resources": {"requests": {"storage": "1Gi"}},
         },
     }
+
+
+def cpus_of(pod: Manifest) -> int:
+    """Return the CPUs that a pod asks for."""
+    containers = pod["spec"]["containers"]
+    return sum(int(each["resources"]["requests"]["cpu"]) for each in containers)
 
 
 @cache

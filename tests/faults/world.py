@@ -6,7 +6,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from pumice.api.kinds import COMMAND, JOB, NODE_SHARD, POD_GROUP, QUEUE, Manifest, kind_of
+from pumice.api.kinds import COMMAND, JOB, LEASE, NODE_SHARD, POD_GROUP, QUEUE, Manifest, kind_of
 from pumice.api.nodes import NodeShard
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.kubelet import Kubelet
@@ -21,10 +21,11 @@ from pumice.webhooks.embedded import EmbeddedAdmission
 from tests.faults.api_server import ApiServer
 from tests.faults.faults import Chance, Faults
 from tests.faults.invariants import Invariants
-from tests.faults.pumice_process import PumiceProcess, options, simulated
+from tests.faults.pumice_process import SHORT_LEASE, PumiceProcess, options, simulated
 from tests.faults.simulation import SimulatedProcess, Simulation
+from tests.faults.takeover import Takeover
 from tests.faults.upheaval import LASTS_S, Upheaval
-from tests.faults.workload import SCHEDULERS, Workload, conf_file, draw
+from tests.faults.workload import SCHEDULERS, Workload, conf_file, draw, draw_around_outage
 
 REST_S: Final = 240.0
 """All must be at rest so long after the last fault."""
@@ -33,6 +34,7 @@ _QUIET_S: Final = 6.0
 _CONVERGED_S: Final = 60.0
 """Time after the last fault within which all caches are complete and a process leads."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
+_COUNTED: Final = ("seconds", "requests", "faults", "kills", "takeovers", "binds", "evictions")
 _ENDED: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 _ADMITTED: Final = frozenset({"Pod", JOB, POD_GROUP, QUEUE})
 
@@ -50,20 +52,22 @@ class Outcome:
     requests: int = 0
     faults: int = 0
     kills: int = 0
+    takeovers: int = 0
     binds: int = 0
     evictions: int = 0
 
     def add(self, other: "Outcome") -> None:
         """Count what another run did to this one's."""
-        for name in ("seconds", "requests", "faults", "kills", "binds", "evictions"):
+        for name in _COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class World:
     """A cluster and all that happens to it under one seed."""
 
-    def __init__(self, seed: int, rates: Mapping[str, float]) -> None:
+    def __init__(self, seed: int, rates: Mapping[str, float], *, takeover: bool) -> None:
         self.seed = seed
+        self._is_short = takeover
         self.log: list[str] = []
         self.simulation = Simulation()
         self.clock = self.simulation.clock
@@ -81,7 +85,7 @@ class World:
         self.faults.rates.update(rates)
         self.server = ApiServer(self.simulation, self.cluster, self.faults)
         self.simulation.network = self.server
-        self.work: Workload = draw(seed)
+        self.work: Workload = draw_around_outage(seed) if takeover else draw(seed)
         self.invariants = Invariants(self.cluster, self.work, self._elapsed, self._followed)
         self.processes: list[PumiceProcess] = []
         self.kills = 0
@@ -91,7 +95,7 @@ class World:
         self._at_message: dict[SimulatedProcess, tuple[int, Callable[[], object]]] = {}
         self._lives = 0
         self._ended: set[str] = set()
-        self._upheaval = Upheaval(self, seed)
+        self._upheaval = (Takeover if takeover else Upheaval)(self, seed)
         self._wanted = self._replicas()
         self._rhythm = Chance(seed, 6).one_of(["event", "period"])
         self._looked_at = -1
@@ -105,7 +109,7 @@ class World:
                 for parts in self._wanted:
                     self._start(parts)
                 self._every(_UPKEEP_S, self._keep_up)
-                self.simulation.run(self._started + LASTS_S, over=self._is_broken)
+                self.simulation.run(self._started + self._upheaval.lasts_s, over=self._is_broken)
                 self._calm_down()
                 self.simulation.run(self.clock.now() + REST_S, over=self._is_over)
                 if not self._is_broken():
@@ -125,6 +129,7 @@ class World:
             self.server.requests,
             sum(self.faults.counts.values()),
             self.kills,
+            sum(each["spec"].get("leaseTransitions", 0) for each in self.cluster.list(LEASE)[0]),
             rules.binds,
             len(rules.evictions),
         )
@@ -146,6 +151,8 @@ class World:
         make_queues(cluster)
         for manifest in (*self.work.nodes, *self.work.settings):
             cluster.create(manifest)
+        if self._wanted == ["scheduler", "scheduler"]:
+            self._open_queues()
         if self.work.is_divided:
             self._divide()
         cluster.admission = self._admit
@@ -157,6 +164,11 @@ class World:
             for manifest in manifests:
                 self._create_at(self._started + at, manifest)
         self._upheaval.schedule()
+
+    def _open_queues(self) -> None:
+        """Open queues as the controllers would."""
+        for each in self.cluster.list(QUEUE)[0]:
+            self.cluster.merge_status(QUEUE, "", each["metadata"]["name"], {"state": "Open"})
 
     def _divide(self) -> None:
         """Assign each scheduler half of the nodes, other ones now and then, its own in the end."""
@@ -256,6 +268,8 @@ class World:
         """Draw which processes run: one or two of everything, or each part by itself."""
         if self.work.is_divided:
             return ["scheduler", "second", "controllers"]
+        if self._is_short:
+            return ["all" if self.work.jobs else "scheduler"] * 2
         choices = [["all"], ["all", "all"], ["scheduler", "controllers"]]
         if self._upheaval.fails_over:
             choices = [["all", "all"], ["all", "all"], ["scheduler", "scheduler", "controllers"]]
@@ -265,7 +279,9 @@ class World:
         self._lives += 1
         shard = {"scheduler": "volcano", "second": "second"}.get(parts, "")
         shard = shard if self.work.is_divided else ""
-        given = options(conf_file(self.work.conf), parts, 1.0, self._rhythm, shard=shard)
+        lease = SHORT_LEASE if self._is_short else {}
+        conf = conf_file(self.work.conf)
+        given = options(conf, parts, 1.0, self._rhythm, shard=shard, lease=lease)
         name = f"{parts}-{self._lives}"
         chance = Chance(self.seed, 100 + self._lives)
         process = PumiceProcess(self.simulation, name, given, chance)
@@ -282,6 +298,8 @@ class World:
         if process.problem is not None:
             self.invariants.fail(f"{process.name} ended with {process.problem!r}")
         self.processes.remove(process)
+        if self._is_short and self.processes:  # the other one does all, from here on
+            return
         delay = 0.5 if self.faults.calm else self._chance.between(0.5, 4.0)
         self.clock.call_at(self.clock.now() + delay, lambda: self._start(parts))
 
@@ -366,6 +384,8 @@ class World:
         self.invariants.check_rest(self.processes)
 
 
-def run(seed: int, rates: Mapping[str, float] = MappingProxyType({})) -> Outcome:
-    """Run one seed, with some faults at other rates than the seed's own."""
-    return World(seed, rates).run()
+def run(
+    seed: int, rates: Mapping[str, float] = MappingProxyType({}), *, takeover: bool = False
+) -> Outcome:
+    """Run one seed, with some faults at other rates than the seed's own, or a short one."""
+    return World(seed, rates, takeover=takeover).run()
