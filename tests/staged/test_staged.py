@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,8 @@ def test_the_explanation_is_true_and_every_remedy_helps(path: Path, tmp_path: Pa
     texts = [remedy["text"] for remedy in found["remedies"]]
     assert len(set(texts)) == len(texts)
     assert [wrong for text in texts for wrong in wrong_moves(text)] == []
+    for less, more in permutations((remedy["changes"] for remedy in found["remedies"]), 2):
+        assert len(less) >= len(more) or any(op not in more for op in less), "more than is needed"
     for remedy in found["remedies"]:
         better = changed(content, remedy["changes"])
         assert content.get("invalid") or not complaints(better, tmp_path), remedy["text"]

@@ -19,6 +19,7 @@ from pumice.examine.gang_needs import (
     gang_refused,
     gang_request,
     held_back,
+    incomplete_parts,
     pending_rows,
     pod_refused,
     still_needed,
@@ -152,6 +153,8 @@ _NODE_LIKE: Final = frozenset({Cause.INSUFFICIENT_RESOURCE, Cause.TAINT, Cause.N
 def examine(ssn: Session, job: int) -> Examination:
     """Ask every gate that a job has to pass, at this moment of a session."""
     found = Examination(invalid=list(_invalid(ssn, job)) + list(_gated(ssn, job)))
+    incomplete = None if found.invalid else incomplete_parts(ssn, job)
+    found.invalid += [] if incomplete is None else [incomplete]
     found.invalid += _unplaced_by(ssn, job)
     if ssn.is_pending(job) and "enqueue" in ssn.actions:
         found.admission = list(_admission(ssn, job))
@@ -206,7 +209,7 @@ def _invalid(ssn: Session, job: int) -> Iterator[Finding]:
         fallback = Finding(
             Cause.INVALID, f"{plugin.name}: {problem}", None, {"plugin": plugin.name}
         )
-        missing = None if failed else _too_few(ssn, job)
+        missing = None if failed else _too_few(ssn, job) or incomplete_parts(ssn, job)
         quotas = [] if missing is None else _quotas_of_missing(ssn, job, missing)
         yield from quotas or [failed or missing or fallback]
 

@@ -4,18 +4,24 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from pumice.api.codes import Cause
 from pumice.api.decisions import Short, short_of
+from pumice.api.wording import counted, first_of
 from pumice.core.resources import Column
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
+from pumice.examine.findings import Finding, ObjectRef
 from pumice.framework.columns import READY, count_roles, meets_minima, minima
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Record, Refusal, Stage
 from pumice.framework.session import Session
+from pumice.framework.topology.domains import SubGroup
+
+_NAMED: Final = 3
 
 
 def held_back(ssn: Session, job: int) -> list[int]:
@@ -62,6 +68,57 @@ def needs_some(ssn: Session, job: int, rows: list[int]) -> bool:
     roles = Counter(count_roles(view, READY | {Status.PIPELINED, Status.PENDING}))
     roles.subtract(names[role[row]] for row in asking if role[row] != NOWHERE)
     return not meets_minima(roles, minima(view))
+
+
+# Sub-groups that lack pods
+
+_ALIVE: Final = frozenset(Status) - {Status.FAILED, Status.RELEASING, Status.UNKNOWN}
+
+
+def incomplete_parts(ssn: Session, job: int) -> Finding | None:
+    """Return that pods make too few sub-groups of full size; None if they make enough.
+
+    A sub-group that lacks pods is not placed at all, so its pods do not count for the gang.
+    """
+    if not ssn.topology.has_policy(job) or not ssn.hooks.bound(Plugin.job_ready):
+        return None
+    view, status = ssn.job(job), ssn.snapshot.tasks.status
+    parts = ssn.topology.subgroups(job)
+    pods = {part.id: sum(Status(int(status[row])) in _ALIVE for row in part.rows) for part in parts}
+    full = [part for part in parts if pods[part.id] >= part.size]
+    usable = sum(pods[part.id] for part in full)
+    for policy in view.group.spec.sub_group_policy:
+        least, size = policy.min_sub_groups or 0, policy.sub_group_size or 1
+        made = [part for part in parts if part.policy == policy.name]
+        complete = sum(part in full for part in made)
+        is_short = complete < least
+        if not is_short and (len(made) == complete or usable >= view.min_member):
+            continue
+        numbers = {
+            "policy": policy.name,
+            "complete": complete,
+            "minSubGroups": least,
+            "subGroupSize": size,
+            "pods": usable,
+            "minMember": view.min_member,
+        }
+        text = (
+            f"its pods make {complete} of the {counted(least, 'sub-group')} of "
+            f"{counted(size, 'pod')} that policy {policy.name} needs"
+            if is_short
+            else f"only {usable} of the {view.min_member} pods that it needs to start are in "
+            f"complete sub-groups of {counted(size, 'pod')} (policy {policy.name})"
+        )
+        few = [f"{_short_id(part)} has {pods[part.id]}" for part in made if part not in full]
+        lacking = f"no pod has the label {' and '.join(policy.match_label_keys)}"
+        more = first_of(few, _NAMED) if few else "" if made else lacking
+        text += f"; {more}" if more else ""
+        return Finding(Cause.TOO_FEW_PODS, text, ObjectRef.of_key("PodGroup", view.key), numbers)
+    return None
+
+
+def _short_id(part: SubGroup) -> str:
+    return part.id.rpartition("/")[2]
 
 
 # What a queue answers to the whole gang

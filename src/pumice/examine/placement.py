@@ -288,7 +288,7 @@ def placement_findings(ssn: Session, job: int, trial: Trial) -> Iterator[Finding
     """
     nodes = list(_node_reasons(ssn, trial))
     domains: list[Finding] = []
-    if trial.domain is not None:
+    if trial.domain is not None and (trial.starts_anywhere or _is_narrow(ssn, job)):
         domains = [_no_domain(ssn, job, trial), *_shut_domains(ssn, job, trial)]
     yield from [*domains, *nodes] if trial.starts_anywhere else [*nodes, *domains]
 
@@ -379,6 +379,12 @@ def _unbound(ssn: Session, pod: str) -> Iterator[ObjectRef]:
             yield ObjectRef(_CLAIM, wanted, space)
 
 
+def _is_narrow(ssn: Session, job: int) -> bool:
+    """Return whether a job, or a part of it, must keep within less than the whole cluster."""
+    limits = [ssn.topology.limit(job), *(part.limit for part in ssn.topology.subgroups(job))]
+    return any(limit is not None and limit < ssn.topology.tree.top.tier for limit in limits)
+
+
 def _domains(ssn: Session, job: int) -> list[Domain]:
     """List the network domains in which a job may be placed."""
     limit = ssn.topology.limit(job)
@@ -399,6 +405,9 @@ def _no_domain(ssn: Session, job: int, trial: Trial) -> Finding:
     recorded = dict(trial.domain.numbers) if trial.domain is not None else {}
     numbers = {key: recorded.get(key) for key in ("limit", "large", "total")}
     limit = numbers["limit"]
+    parts = _no_domain_for_parts(ssn, job) if limit is None else None
+    if parts is not None:
+        return parts
     reach = "" if limit is None else f" up to tier {limit}"
     text = f"no network domain{reach} takes it"
     most = _most_room(ssn, job)
@@ -410,7 +419,42 @@ def _no_domain(ssn: Session, job: int, trial: Trial) -> Finding:
         text += f": its gang needs {pods} in one, and the roomiest, {name}, {room}"
     else:
         large = int(numbers["large"] or 0)
-        text += f"; {large} of {numbers['total']} {verb(large, 'looks', 'look')} large enough"
+        total = numbers["total"]
+        text += (
+            f"; {large} of {total} {verb(large, 'looks', 'look')} large enough"
+            if large
+            else f"; none of {total} has as much idle as its waiting pods ask for together"
+        )
+    return Finding(Cause.NETWORK_DOMAIN, text, None, numbers)
+
+
+def _no_domain_for_parts(ssn: Session, job: int) -> Finding | None:
+    """Return how many of a job's equal sub-groups its domains hold; None if they differ."""
+    parts = [part for part in ssn.topology.subgroups(job) if part.limit is not None]
+    rows, shapes = pending_rows(ssn, job), ssn.snapshot.tasks.shape
+    alike = {(part.policy, part.size, part.limit or 0) for part in parts}
+    if len(alike) != 1 or len({int(shapes[row]) for row in rows}) != 1 or ssn.job(job).ready:
+        return None
+    ((name, size, limit),) = alike
+    policies = ssn.job(job).group.spec.sub_group_policy
+    least = next((one.min_sub_groups or 0 for one in policies if one.name == name), 0)
+    funnel = Funnel(ssn, ssn.task(rows[0]))
+    tree = ssn.topology.tree
+    widest = [
+        one
+        for one in tree.domains
+        if one.tier <= limit and (one.parent is None or one.parent.tier > limit)
+    ]
+    holds = sum(funnel.holds(funnel.fitting & one.mask) // size for one in widest)
+    numbers = {"limit": limit, "policy": name, "subGroupSize": size, "needed": least}
+    text = (
+        f"each sub-group of policy {name} must have its {counted(size, 'pod')} in one network "
+        f"domain up to tier {limit}"
+    )
+    if holds < least:
+        numbers["holds"] = holds
+        room = f"only for {holds}" if holds else "for none"
+        text += f": the job needs {counted(least, 'sub-group')}, and there is room {room}"
     return Finding(Cause.NETWORK_DOMAIN, text, None, numbers)
 
 

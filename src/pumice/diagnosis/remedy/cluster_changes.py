@@ -392,14 +392,19 @@ def another_queue(target: Target, _: Finding) -> Iterator[Change | None]:
 
 
 def reopen_queue(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Open the queue."""
+    """Open the queue, and those above it that are not open either."""
     name = cause.about.name if cause.about is not None else target.queue
-    queue = _queue(target, name)
-    state = (queue.get("status") or {}).get("state", "")
-    if queue and state != "Open":
-        new = {**queue, "status": {**(queue.get("status") or {}), "state": "Open"}}
-        text = f"open queue {name} (it is {state or 'without a state'})"
-        yield Change(text, (patched("Queue", name, queue, new),))
+    ops: list[Operation] = []
+    words: list[str] = []
+    while (queue := _queue(target, name)) and f"queue {name}" not in words:
+        state = (queue.get("status") or {}).get("state", "")
+        if state != "Open" and (name != "root" or state):
+            new = {**queue, "status": {**(queue.get("status") or {}), "state": "Open"}}
+            ops.append(patched("Queue", name, queue, new))
+            words.append(f"queue {name} (it is {state or 'without a state'})")
+        name = str((queue.get("spec") or {}).get("parent") or "")
+    if ops:
+        yield Change(f"open {' and '.join(words)}", tuple(ops))
 
 
 def place_in_tree(target: Target, cause: Finding) -> Iterator[Change | None]:
@@ -570,18 +575,20 @@ def use_node_groups(target: Target, _: Finding) -> Iterator[Change | None]:
             if (label := (one["metadata"].get("labels") or {}).get(NODE_GROUP))
         }
     )
+    affinity = (_queue(target, name).get("spec") or {}).get("affinity") or {}
     for group in groups:
-        spec = _queue(target, name).get("spec") or {}
-        known = ((spec.get("affinity") or {}).get("nodeGroupAffinity") or {}).get(
-            "requiredDuringSchedulingIgnoredDuringExecution"
-        ) or []
-        if group not in known:
-            wanted = [*known, group]
-            affinity = {
-                "nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": wanted}
-            }
+        near = dict(affinity.get("nodeGroupAffinity") or {})
+        far = dict(affinity.get("nodeGroupAntiAffinity") or {})
+        wanted, avoided = list(near.get(_REQUIRED) or ()), list(far.get(_REQUIRED) or ())
+        if group not in wanted or group in avoided:
+            near[_REQUIRED] = [*(each for each in wanted if each != group), group]
+            far = set_field(far, _REQUIRED, [each for each in avoided if each != group])
+            new = set_field({**affinity, "nodeGroupAffinity": near}, "nodeGroupAntiAffinity", far)
             text = f"allow queue {name} to use node group {group}"
-            yield _changed(target, name, text, affinity=affinity)
+            yield _changed(target, name, text, affinity=new)
+
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def _quantity(resource: str, amount: float, *, up: bool = True) -> str:
@@ -610,11 +617,16 @@ def add_action(target: Target, cause: Finding) -> Iterator[Change | None]:
 
 
 def evicting(target: Target, _: Finding) -> Iterator[Change | None]:
-    """Add an action that makes room by eviction."""
+    """Add an action that makes room by eviction, or let it evict pods of a further queue."""
     actions = target.world.scheduler_conf.actions
     for action in _EVICTING:
         if action not in actions and f"gang{action}" not in actions:
             yield _with_action(target, action)
+    if {"reclaim", "gangreclaim"} & {*actions}:
+        for name, queue in list(target.world.of_kind("Queue").items()):
+            if (queue.get("spec") or {}).get("reclaimable") is False and name != target.queue:
+                text = f"make queue {name} reclaimable"
+                yield _changed(target, name, text, reclaimable=True)
 
 
 def _with_action(target: Target, action: str) -> Change:

@@ -28,6 +28,7 @@ _NANO: Final = 10**9
 Sized = tuple[Callable[[int], Change | None], int]
 _MEBI: Final = 2**20
 _URGENT: Final = "pumice-first"
+_MAY_PREEMPT: Final = "PreemptLowerPriority"
 _AFFINITIES: Final = {
     "NodeAffinity": ("nodeAffinity", "node affinity"),
     "PodAffinity": ("podAffinity", "pod affinity"),
@@ -373,7 +374,12 @@ def _fewer_sub_groups(target: Target, at: int, least: int, n: int) -> Change | N
     policies[at]["minSubGroups"] = least - n
     name = policies[at].get("name") or at
     text = f"lower minSubGroups of sub-group policy {name} from {least} to {least - n}"
-    return target.with_group(text, {"subGroupPolicy": policies})
+    fields: dict[str, Any] = {"subGroupPolicy": policies}
+    old, size = target.least, int(policies[at].get("subGroupSize") or 1)
+    if old >= least * size and old > n * size:  # it needs the pods of all these sub-groups
+        fields["minMember"] = old - n * size
+        text += f" and minMember from {old} to {old - n * size}"
+    return target.with_group(text, fields)
 
 
 def _fewer_partitions(target: Target, at: int, least: int, n: int) -> Change | None:
@@ -578,19 +584,60 @@ def _in_units(name: str, amount: float | Fraction) -> int:
 
 
 def wider_domain(target: Target, _: Finding) -> Iterator[Change | Sized | None]:
-    """Allow a higher tier, or drop the limit."""
+    """Allow a higher tier to the job, or to its sub-groups, or drop the limit."""
     topology = dict(target.spec.get("networkTopology") or {})
+    if topology:
+        yield from _wider(
+            topology, "", lambda text, new: target.with_group(text, {"networkTopology": new})
+        )
+    policies = [] if target.job is not None else list(target.spec.get("subGroupPolicy") or ())
+    for at, policy in enumerate(policies):
+        if policy.get("networkTopology"):
+            change = partial(_with_policy_topology, target, at)
+            yield from _wider(
+                policy["networkTopology"], f" of sub-group policy {policy.get('name')}", change
+            )
+
+
+def _wider(
+    topology: Mapping[str, Any], whose: str, change: Callable[[str, Any], Change | None]
+) -> Iterator[Change | Sized | None]:
+    """Raise the highest tier of a topology, or drop it."""
     highest = int(topology.get("highestTierAllowed") or 0)
     if highest:
 
         def make(n: int) -> Change | None:
-            wider = {**topology, "highestTierAllowed": highest + n}
-            text = f"raise highestTierAllowed from {highest} to {highest + n}"
-            return target.with_group(text, {"networkTopology": wider})
+            text = f"raise highestTierAllowed{whose} from {highest} to {highest + n}"
+            return change(text, {**topology, "highestTierAllowed": highest + n})
 
         yield make, 8
-    if topology:
-        yield target.with_group("drop its network topology limit", {"networkTopology": None})
+    yield change(f"drop {'its' if not whose else 'the'} network topology limit{whose}", None)
+
+
+def _with_policy_topology(target: Target, at: int, text: str, topology: Any) -> Change | None:
+    policies = [dict(each) for each in target.spec["subGroupPolicy"]]
+    policies[at] = set_field(policies[at], "networkTopology", topology)
+    return target.with_group(text, {"subGroupPolicy": policies})
+
+
+def complete_parts(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Need no more sub-groups, and pods, than there are in complete sub-groups."""
+    numbers = cause.numbers
+    if target.job is not None or "policy" not in numbers:
+        return
+    policies = [dict(each) for each in target.spec.get("subGroupPolicy") or ()]
+    words, least = list[str](), min(target.least, int(numbers["pods"]))
+    for policy in policies:
+        old = int(policy.get("minSubGroups") or 0)
+        if policy.get("name") == numbers["policy"] and numbers["complete"] < old:
+            policy["minSubGroups"] = numbers["complete"]
+            what = f"minSubGroups of sub-group policy {numbers['policy']}"
+            words.append(f"{what} from {old} to {numbers['complete']}")
+    if least < target.least:
+        words.append(f"minMember from {target.least} to {least}")
+    if words and least and numbers["complete"]:
+        fields = {"subGroupPolicy": policies, "minMember": least}
+        yield target.with_group(f"lower {' and '.join(words)}", fields)
 
 
 # Order, and causes before any session
@@ -604,11 +651,17 @@ def go_first(target: Target, _: Finding) -> Iterator[Change | None]:
     top = max([top, *(int((pod.get("spec") or {}).get("priority") or 0) for pod in pods)])
     if top >= 1_000_000_000:
         return
-    text = f"give it a priority above {top}"
+    is_meek = any(pod["spec"].get("preemptionPolicy") == "Never" for pod in target.pods)
+    text = f"give it a priority above {top}{', with preemption' if is_meek else ''}"
     changes = [target.with_group(text, {"priorityClassName": _URGENT})]
     if target.job is None:
         fields = {"priorityClassName": _URGENT, "priority": top + 1}
-        changes.append(target.with_pod_specs(text, lambda spec: {**spec, **fields}))
+
+        def first(spec: Manifest) -> Manifest:
+            preempts = {"preemptionPolicy": _MAY_PREEMPT} if "preemptionPolicy" in spec else {}
+            return {**spec, **fields, **preempts}
+
+        changes.append(target.with_pod_specs(text, first))
     ops = [op for one in changes if one is not None for op in one.ops]
     if ops:
         yield Change(text, (Add(object=_priority_class(_URGENT, top + 1)), *ops))

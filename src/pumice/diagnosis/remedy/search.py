@@ -279,7 +279,8 @@ class Search:
             if way is not None:
                 found.setdefault(way.change.text, way)
                 done |= {proposal.group} - {""}
-        return sorted(found.values(), key=lambda way: len(way.change.ops))
+        ways = sorted(found.values(), key=lambda way: len(way.change.ops))
+        return [way for way in ways if not any(_is_part(other, way) for other in ways)]
 
     def _way(
         self, prefix: list[Step], size: int, best: Way, last: Proposal, known: Mapping[str, Way]
@@ -568,6 +569,12 @@ class Search:
         """Name the job's pod group: another one, if it was submitted again."""
         title = self.world.title(self.job)
         return self.job if self.job in world.groups else world.group_titled(title)
+
+
+def _is_part(less: Way, more: Way) -> bool:
+    """Return whether a change does what another does, and does without some of it."""
+    ops = more.change.ops
+    return len(less.change.ops) < len(ops) and all(op in ops for op in less.change.ops)
 
 
 def _joined(steps: list[Step], last: Change | None = None) -> Change:

@@ -74,7 +74,11 @@ _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
         job_changes.smaller_gang,
         cluster_changes.endings,
     ),
-    Cause.TOO_FEW_PODS: (job_changes.gather_strays, job_changes.gang_of_those_there),
+    Cause.TOO_FEW_PODS: (
+        job_changes.gather_strays,
+        job_changes.complete_parts,
+        job_changes.gang_of_those_there,
+    ),
     Cause.ROLE_SHORT: (job_changes.fewer_of_role,),
     Cause.GATED: (job_changes.without_gates,),
     Cause.ACTION_MISSING: (cluster_changes.add_action,),
@@ -131,6 +135,20 @@ _FOR_ROOM: Final = frozenset(
 )
 
 
+_NOT_BY_OTHERS: Final = frozenset(
+    {
+        Cause.NODE_SELECTOR,
+        Cause.NODE_AFFINITY,
+        Cause.TAINT,
+        Cause.NODE_NOT_READY,
+        Cause.NODE_UNSCHEDULABLE,
+        Cause.NODE_GROUP,
+        Cause.NODE_SHARD,
+        Cause.NODE_USAGE,
+        Cause.WINDOW_CLOSED,
+    }
+)
+"""Refusals of nodes that no priority changes: nodes with room for it are found before them."""
 _GROUPS: Final[Mapping[_Maker, str]] = {
     job_changes.ask_for_less: "less",
     cluster_changes.endings: "wait",
@@ -149,7 +167,7 @@ def proposals(target: Target, causes: list[Finding]) -> Iterator[Proposal]:
             yield from _proposals(make(target, cause), _GROUPS.get(make, make.__name__))
     for name in _ROOM:
         for cause in causes[:2]:
-            if cause.code in _FOR_ROOM:
+            if cause.code in _FOR_ROOM and (name != "first" or cause.code not in _NOT_BY_OTHERS):
                 yield from _proposals(_ANY[name](target, cause), name)
 
 
