@@ -172,3 +172,32 @@ def test_no_near_name_is_sought_for_a_very_long_one() -> None:
     assert nearest("a" * 5_000_000, ["allocate", "backfill"]) is None
     assert nearest("alocate", ["allocate", "backfill"]) == "allocate"
     assert time.process_time() - began < 1.0
+
+
+def test_of_thousands_of_faults_the_first_are_printed(tmp_path: Path) -> None:
+    tasks = [{"name": "t", "replicas": -1, "template": {"spec": {"containers": []}}}] * 3000
+    manifest = {**job(), "spec": {"minAvailable": 1, "queue": "default", "tasks": tasks}}
+    file = tmp_path / "objects.json"
+    file.write_text(json.dumps(manifest, indent=1))
+    began = time.monotonic()
+    result = CliRunner().invoke(main, ["lint", str(file)])
+    assert time.monotonic() - began < 60  # it took minutes: each line was looked for in all of it
+    assert result.exit_code == 1
+    *shown, more, _ = result.stdout.splitlines()
+    assert len(shown) == 200
+    assert len({line.split(":")[1] for line in shown[:50]}) == 50
+    assert more.startswith("… and ")
+
+
+@pytest.mark.parametrize("words", [("config", "check"), ("config", "check", "--strict")])
+def test_of_thousands_of_warnings_the_first_are_printed(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    arguments = {f"binpack.x{i}": -i for i in range(2000)}
+    plugins = [{"name": "binpack", "arguments": arguments}]
+    file = tmp_path / "conf.yaml"
+    file.write_text(json.dumps({"actions": "allocate", "tiers": [{"plugins": plugins}]}))
+    result = CliRunner().invoke(main, [*words, str(file)])
+    assert result.exit_code == len(words) - 2
+    assert len(result.stderr.splitlines()) == 201
+    assert result.stderr.endswith("… and 1,800 more\n")

@@ -220,3 +220,15 @@ def test_a_specification_that_is_missing_is_named(tmp_path: Path) -> None:
     assert "Job default/j: spec: expected an object" in called(tmp_path, "lint", job).output
     job["spec"] = None
     assert "spec: got null, expected an object" in called(tmp_path, "lint", job).output
+
+
+def test_a_job_of_pods_that_a_pod_owns(tmp_path: Path) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": True}
+    containers = [{"name": "c", "image": "i"}]
+    made = one("v1", "Pod", "p", metadata={"ownerReferences": [owner]})
+    (tmp_path / "cluster.yaml").write_text(json.dumps(node()))
+    (tmp_path / "job.yaml").write_text(json.dumps({**made, "spec": {"containers": containers}}))
+    words = ["whatif", "-f", str(tmp_path / "cluster.yaml"), "--job", str(tmp_path / "job.yaml")]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    assert "submit default/p" in result.stdout

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -46,10 +47,15 @@ class Document(NamedTuple):
         """Return the line of a field, or of the nearest thing around it; None in JSON."""
         if self.node is not None:
             return line_at(self.node, path)
-        if not self.text:
+        if not self.text or len(self.text) > _MOST_BYTES:
             return None
-        (root,) = compose_all(self.text, self.file)
-        return self.line - 1 + line_at(root, path)
+        return self.line - 1 + line_at(_root_of(self.text, self.file), path)
+
+
+@lru_cache(maxsize=1)  # an object may have thousands of faults
+def _root_of(text: str, file: str) -> yaml.Node:
+    (root,) = compose_all(text, file)
+    return root
 
 
 class Pack(NamedTuple):

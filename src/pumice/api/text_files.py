@@ -174,3 +174,7 @@ def read_secret(path: Path) -> bytes:
     if len(content) > MOST_SECRET_BYTES:
         raise OSError(errno.EFBIG, f"More than {MOST_SECRET_BYTES >> 20} MiB", str(path))
     return content
+
+
+NO_PASSWORD: Final = ""
+"""Of a private key: without one, whoever loads an encrypted key is asked on the terminal."""

@@ -19,7 +19,7 @@ from pumice.cli.options import (
     output_option,
     plugin_option,
 )
-from pumice.cli.printing import echo, echo_lines, print_data, print_rows
+from pumice.cli.printing import echo, echo_lines, print_data, print_findings, print_rows
 from pumice.errors import ManifestError
 
 if TYPE_CHECKING:
@@ -210,8 +210,7 @@ def _print_check(
     from pumice.framework.conf_check import errors_of
 
     errors = errors_of(problems)
-    for problem in errors:
-        echo(f"{source}: {problem}")
+    print_findings(f"{source}: {problem}" for problem in errors)
     print_warnings(problems, source)
     if errors:
         return

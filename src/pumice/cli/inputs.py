@@ -12,7 +12,7 @@ import click
 from pumice.api.text_files import shown_name
 from pumice.cli.connect import ConnectOptions, connect, trouble
 from pumice.cli.options import ClusterInput, PluginSources, moment_of
-from pumice.cli.printing import echo
+from pumice.cli.printing import echo, print_findings
 from pumice.errors import ClusterError, ConfError, InputError, ScenarioError, ServiceError, Words
 from pumice.garbage_collection import reading
 
@@ -61,10 +61,9 @@ def read_world(
     if files:
         # of two that were read the later one counts, but others are made for jobs and claims
         are_unique = not (world.jobs or world.of_kind("ResourceClaimTemplate"))
-        for _, mistake in mistakes(world.objects, are_unique=are_unique):
-            echo(f"warning: {mistake}", err=True)
-    for note in world.notes:
-        echo(f"note: {note}", err=True)
+        found = mistakes(world.objects, are_unique=are_unique)
+        print_findings((f"warning: {mistake}" for _, mistake in found), err=True)
+    print_findings((f"note: {note}" for note in world.notes), err=True)
     return world
 
 
@@ -120,10 +119,10 @@ def warn_of_conf(conf: SchedulerConf, source: str, plugins: PluginSources = ()) 
 
 def print_warnings(problems: Iterable[Problem], source: str) -> None:
     """Print on stderr the problems that are only warnings."""
-    for problem in problems:
-        if problem.severity != "error":
-            in_vain = "; it has no effect" if problem.severity == "ignored" else ""
-            echo(f"warning: {source}: {problem}{in_vain}", err=True)
+    warnings = [problem for problem in problems if problem.severity != "error"]
+    vain = ("", "; it has no effect")
+    lines = (f"warning: {source}: {one}{vain[one.severity == 'ignored']}" for one in warnings)
+    print_findings(lines, err=True)
 
 
 def all_plugins(plugins: PluginSources) -> Mapping[str, type[Plugin]]:

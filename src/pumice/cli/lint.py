@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +13,7 @@ import click
 from pumice.api.kinds import BUILT_IN, KUBE_POD_GROUP, kind_of
 from pumice.api.text_files import is_stdin, read_text, shown_name
 from pumice.api.wording import counted, nearest
-from pumice.cli.printing import echo, print_data
+from pumice.cli.printing import echo, print_data, print_findings
 from pumice.errors import ABSENT, ManifestError, Words
 from pumice.webhooks.fields import OMITTED, Key, Missing, Mistyped, Shown, path_text
 
@@ -65,8 +66,7 @@ def lint(
     if output != "table":
         print_data(json.loads(json.dumps([asdict(line) for line in lines], default=str)), output)
     else:
-        for line in lines:
-            echo(str(line))
+        print_findings(map(str, lines))
         number = f"{len(lines)} problem{'s' * (len(lines) != 1)}" if lines else "no problems"
         echo(f"{number} in {checked} object{'s' * (checked != 1)}")
     for hint in (*_passed_over(documents), *_hints(documents)):
@@ -182,7 +182,7 @@ def _documents(paths: Iterable[str]) -> Iterator[Any]:
 
     for path in _files(paths):
         try:
-            yield from load_documents(Path(path))
+            yield from _with_text(load_documents(Path(path)), path)
         except ManifestError as error:
             file, _, line = error.file.rpartition(":")
             if line.isdigit() and file:
@@ -323,15 +323,15 @@ def _line(document: Any, finding: Any) -> Line:
     )
 
 
+def _with_text(documents: list[Any], path: str) -> list[Any]:
+    """Give the only object of a JSON file its text: JSON is YAML too, and so has lines."""
+    if len(documents) == 1 and documents[0].node is None and not documents[0].text:
+        return [documents[0]._replace(text=read_text(Path(path)), line=1)]
+    return documents
+
+
 def _at(document: Any, steps: tuple[str | int, ...]) -> int:
     """Return the line of a field, or of the nearest thing around it."""
-    from pumice.api.yaml_text import compose_all, line_at
-
-    line: int | None = document.line_of_field(steps)
-    if line is not None:
-        return line
-    # JSON is YAML too; only lists of objects would have to be looked into.
-    roots = list(compose_all(read_text(Path(document.file)), document.file))
-    if len(roots) != 1:
-        return int(document.line)
-    return line_at(roots[0], steps)
+    with suppress(ManifestError):  # JSON that is no YAML
+        return int(document.line_of_field(steps) or document.line)
+    return int(document.line)

@@ -32,6 +32,21 @@ def echo_lines(text: str, *, err: bool = False) -> None:
     click.echo(shown_lines(text), nl=False, err=err)  # noqa: TID251
 
 
+_MOST_FINDINGS: Final = 200
+
+
+def print_findings(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print what is wrong with a file, a line each; of thousands the first, and their number."""
+    left = 0
+    for number, line in enumerate(lines):
+        if number < _MOST_FINDINGS:
+            echo(bounded(line), err=err)
+        else:
+            left += 1
+    if left:
+        echo(f"… and {left:,} more", err=err)
+
+
 def echo_over(line: str) -> None:
     """Print a line in the place of the last one, without ending it."""
     click.echo(_CLEAR_LINE + shown(line), nl=False)  # noqa: TID251

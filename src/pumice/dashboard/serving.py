@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from pumice.api.conf import DEFAULT_CONF
-from pumice.api.text_files import read_text
+from pumice.api.text_files import NO_PASSWORD, read_secret, read_text
 from pumice.cluster.base import LiveCluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
@@ -65,7 +65,9 @@ class ServingOptions:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            context.load_cert_chain(self.tls_cert, self.tls_key)
+            for file in (self.tls_cert, self.tls_key):
+                read_secret(file)  # or it cannot be read to its end
+            context.load_cert_chain(self.tls_cert, self.tls_key, NO_PASSWORD)
         except (OSError, ssl.SSLError) as error:
             raise InputError(
                 wanted="a certificate and its key",

@@ -138,7 +138,7 @@ def _submission(objects: Sequence[Manifest]) -> list[Change]:
     order = ("PriorityClass", "ResourceClaimTemplate", "ResourceClaim", "Job", "PodGroup", "Pod")
     ops = sorted(map(_kept, objects), key=lambda one: order.index(one["kind"]))
     own = [one for one in objects if not _is_of_pod(one)]
-    named = next(one for kind in order[3:] for one in own if one["kind"] == kind)
+    named = next((one for kind in order[3:] for one in own if one["kind"] == kind), objects[0])
     return [Change(f"submit {key_of(named)}", tuple(Add(object=one) for one in ops))]
 
 

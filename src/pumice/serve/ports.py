@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from pumice import logs
+from pumice.api.text_files import NO_PASSWORD
 from pumice.errors import ServiceError
 from pumice.serve.options import ProcessOptions, split_address
 
@@ -87,7 +88,7 @@ def tls_context(ca_file: str, cert_file: str, key_file: str) -> ssl.SSLContext |
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(cert_file, key_file)
+    context.load_cert_chain(cert_file, key_file, NO_PASSWORD)
     return context
 
 

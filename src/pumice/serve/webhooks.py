@@ -15,7 +15,7 @@ from aiohttp import web
 from pumice import logs
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.kinds import QUEUE, Manifest
-from pumice.api.text_files import read_secret, read_text
+from pumice.api.text_files import NO_PASSWORD, read_secret, read_text
 from pumice.api.wording import name_hint
 from pumice.api.yaml_text import parse_yaml
 from pumice.cluster.base import Cluster
@@ -168,7 +168,7 @@ def watch_certificate(cert_file: str, key_file: str) -> ReloadedFiles[ssl.SSLCon
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(CIPHERS)
     try:
-        context.load_cert_chain(cert_file, key_file)
+        context.load_cert_chain(cert_file, key_file, NO_PASSWORD)
     except (OSError, ValueError) as error:
         hint = str(error)
         raise InputError(
@@ -176,7 +176,7 @@ def watch_certificate(cert_file: str, key_file: str) -> ReloadedFiles[ssl.SSLCon
         ) from None
 
     def read() -> ssl.SSLContext:
-        context.load_cert_chain(cert_file, key_file)
+        context.load_cert_chain(cert_file, key_file, NO_PASSWORD)
         return context
 
     return ReloadedFiles((cert_file, key_file), read, context)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from pumice.api.text_files import read_secret
+from pumice.api.text_files import NO_PASSWORD, read_secret
 from pumice.errors import InputError
 from pumice.logs import warn_once
 
@@ -61,7 +61,7 @@ def load_client(tls: ssl.SSLContext, pem: bytes) -> None:
     with tempfile.NamedTemporaryFile(suffix=".pem") as file:  # readable by its owner alone
         file.write(pem)
         file.flush()
-        tls.load_cert_chain(file.name)
+        tls.load_cert_chain(file.name, password=NO_PASSWORD)
 
 
 class RenewableTls:
