@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pumice.api.annotations import REVOCABLE_ZONE
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.objects import from_manifest
 from pumice.framework.session import PROMISES
@@ -111,15 +112,16 @@ def workload(draw: Draw) -> Workload:
             )  # fmt: skip
             tasks.append(role)
         size = sum(task.count for task in tasks)
+        least = min(job.get("least", size), size)
         fields: Any = from_manifest(
-            pod_group(job["name"], queue=job["queue"], min_member=size, **job["group"])
+            pod_group(job["name"], queue=job["queue"], min_member=least, **job["group"])
         )
         jobs.append(
             JobSpec(
                 job["name"],
                 job["arrival"],
                 tuple(tasks),
-                size,
+                least,
                 job["queue"],
                 annotations=expected(job["bound"]),
                 priority_class=job["priority"],
@@ -211,6 +213,26 @@ def _roles(draw: Draw) -> None:
         job["roles"] += [(1, _pod(draw, job["name"])) for _ in range(more)]
 
 
+def _elastic(draw: Draw) -> None:
+    """Jobs start with some of their pods; each other pod runs as long once it has a place."""
+    for job in draw.jobs:
+        if draw.chance(0.6):
+            size = sum(count for count, _ in job["roles"])
+            job["least"] = int(draw.random.integers(1, size + 1))
+
+
+def _windows(draw: Draw) -> None:
+    """Some nodes take only revocable pods, and none once their hours are over."""
+    draw.nodes.append(node("node-3", cpu=6, memory="12Gi"))
+    ends = draw.one_of(["10:04", "10:15", "10:50", "23:59"])
+    draw.plugins.append(f"{{name: tdm, arguments: {{tdm.revocable-zone.rz1: '09:00-{ends}'}}}}")
+    for each in draw.nodes[2:]:
+        each["metadata"].setdefault("labels", {})[REVOCABLE_ZONE] = "rz1"
+    for each in draw.pods:
+        if draw.chance(0.6):
+            each["metadata"].setdefault("annotations", {})[REVOCABLE_ZONE] = "*"
+
+
 def _marks(draw: Draw) -> None:
     for each, half in zip(draw.nodes, ["left", "right", "right"], strict=False):
         each["metadata"].setdefault("labels", {})["half"] = half
@@ -278,6 +300,7 @@ def _drained(draw: Draw) -> None:
 
 FEATURES: Final[dict[str, Callable[[Draw], None]]] = {
     "roles": _roles,
+    "elastic": _elastic,
     "capacity": _capacity,
     "tree": _tree,
     "priorities": _priorities,
@@ -288,5 +311,6 @@ FEATURES: Final[dict[str, Callable[[Draw], None]]] = {
     "domains": _domains,
     "cards": _cards,
     "drained": _drained,
+    "windows": _windows,
 }
 _LIMITS: Final = ("capacity", "tree")
