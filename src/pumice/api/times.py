@@ -125,5 +125,9 @@ def overdue_s(deletion: str | None, now: float) -> float:
 
     A kubelet needs some seconds to remove a pod that has ended.
     """
-    late = now - epoch(deletion) if deletion else 0.0
-    return late if late > _LATE_S else 0.0
+    return late_s(epoch(deletion), now) if deletion else 0.0
+
+
+def late_s(due: float, now: float) -> float:
+    """Return by how much something is late; 0 within what a kubelet needs."""
+    return now - due if now - due > _LATE_S else 0.0

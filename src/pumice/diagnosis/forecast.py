@@ -223,7 +223,10 @@ class Course:
         wait = at - timeline.start
         before = [each for each in story.ends if each.at <= at and each.job != job]
         victims = [m.pod for m in story.evictions if m.whose == job != m.job and m.at <= at]
-        last = self._last_cause(job, at)
+        last, late_s = self._last_cause(job, at)
+        if late_s and not victims:
+            text = f"unknown: it {self._starts(job)} once {last}, {span(late_s)} overdue"
+            return Forecast(state="unknown", text=text)
         state = "after evictions" if victims else "later" if last and wait else "now"
         return Forecast(
             state=state,
@@ -268,11 +271,14 @@ class Course:
             and not any(pod == each.pod and when >= each.at for pod, when in left)
         ]
 
-    def _last_cause(self, job: str, at: float) -> str:
-        """Describe what happened last before a start; empty if nothing had to."""
+    def _last_cause(self, job: str, at: float) -> tuple[str, float]:
+        """Describe what happened last before a start, empty if nothing had to.
+
+        With it comes how long ago it should have happened.
+        """
         story, start = self.timeline.story, self.timeline.start
-        causes: list[tuple[float, str]] = [
-            (when, _INSTANTS.get(name, f"plugin {name} changes its decision"))
+        causes: list[tuple[float, str, float]] = [
+            (when, _INSTANTS.get(name, f"plugin {name} changes its decision"), 0.0)
             for when, name in story.instants
             if when <= at
         ]
@@ -280,14 +286,19 @@ class Course:
         if gone:
             pods = list(dict.fromkeys(each.pod for each in gone))
             causes.append(
-                (gone[0].at, f"{listing(pods, _NAMED)} {verb(len(pods), 'is', 'are')} gone")
+                (gone[0].at, f"{listing(pods, _NAMED)} {verb(len(pods), 'is', 'are')} gone", 0.0)
             )
         ended = _latest(each for each in story.ends if each.at <= at)
-        if ended and not any(when > ended[0].at for when, _ in causes):
+        if ended and not any(when > ended[0].at for when, _, _ in causes):
             jobs = self._needed(job, at, list(dict.fromkeys(each.job for each in ended)))
             if ended[0].at > start or self._waits_for(job, at, jobs):
-                causes.append((ended[0].at, self._ended([m for m in ended if m.job in jobs])))
-        return max(causes, key=lambda cause: cause[0])[1] if causes else ""
+                needed = [each for each in ended if each.job in jobs]
+                late_s = max(self.timeline.overdue_s.get(each.pod, 0.0) for each in needed)
+                causes.append((ended[0].at, self._ended(needed), late_s))
+        if not causes:
+            return "", 0.0
+        _, text, late_s = max(causes, key=itemgetter(0))
+        return text, late_s
 
     def _ended(self, ended: list[Moved]) -> str:
         """Describe pods that ended together: by their jobs, or as pods if others of it are left."""

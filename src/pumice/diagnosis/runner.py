@@ -26,7 +26,7 @@ from pumice.api.kinds import (
 )
 from pumice.api.objects import from_manifest
 from pumice.api.run_times import run_time, seconds_of
-from pumice.api.times import overdue_s
+from pumice.api.times import epoch, late_s, overdue_s
 from pumice.binder import Binder
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
@@ -264,6 +264,8 @@ class Timeline:
         self.stuck: dict[str, float] = {}
         """Pods that should have gone by now and stay, each with the seconds since then."""
         self._stuck_uids: set[str] = set()
+        self.overdue_s: dict[str, float] = {}
+        """Pods that end at once, as they ran longer than expected, each with the seconds."""
         self._kubelet = Kubelet(self.cluster, durations=self._lasts, keeps=self._is_stuck)
         self._claims = ResourceClaimUpkeep(self.cluster)
         self._new_claims = NewClaims(self.cluster)
@@ -491,6 +493,15 @@ class Timeline:
         row = self._informer.snapshot.jobs.row_of.get(group)
         return None if row is None or self._learned is None else self._learned(row)
 
+    def _overdue_s(self, pod: Manifest) -> float:
+        """Return by how much a pod ran longer than expected when the world was seen."""
+        since = pod["status"].get("startTime")
+        if not since:
+            return 0.0
+        stated = seconds_of((pod["metadata"].get("annotations") or {}).get(RUN_SECONDS))
+        lasts = self._lasts(pod) if stated is None else stated
+        return 0.0 if lasts is None else late_s(epoch(since) + lasts, self.start)
+
     def _marks_around(self, group: Manifest | None) -> Iterator[Mapping[str, Any] | None]:
         """Yield the annotations of a pod group and of its queue."""
         if group is None:
@@ -551,6 +562,8 @@ class Timeline:
         if over and uid not in self._ended:
             self._ended.add(uid)
             self.story.ends.append(self._of(pod))
+            if self.now == self.start:
+                self.overdue_s[key_of(pod)] = self._overdue_s(pod)
         elif event.type == "DELETED" and not over and pod["spec"].get("nodeName"):
             self.story.gone.append(self._of(pod))
 

@@ -15,10 +15,17 @@ from pumice.controllers.base import controller_of
 from pumice.diagnosis.changes import Add, Change, chain
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.forecast import Forecast
-from pumice.diagnosis.manifest_causes import ended_phase, manifest_findings, missing_input
+from pumice.diagnosis.manifest_causes import (
+    causes_of,
+    ended_phase,
+    manifest_findings,
+    missing_input,
+)
 from pumice.diagnosis.missing_pods import quota_notes
 from pumice.diagnosis.played import Played, Terms
+from pumice.diagnosis.runner import Replay
 from pumice.diagnosis.signoff import SignOff, sign_off
+from pumice.examine.causes import Examiner
 
 # The answer
 
@@ -173,6 +180,8 @@ def _job_answer(played: Played, world: ClusterState, job: str) -> JobAnswer:
     why = played.why(played.timeline.group(_group(world, job)), job)
     course.play([job])
     seen = course.forecast(job)
+    if seen.state == "never" or not why:
+        why = _decisive(world, job) or why
     return JobAnswer(
         job=job,
         state=seen.state,
@@ -196,6 +205,14 @@ def _settled(played: Played, world: ClusterState, job: str) -> JobAnswer | None:
     return None
 
 
+def _decisive(world: ClusterState, job: str) -> str:
+    """Return the first cause that `explain` finds; empty if a cycle would start the job."""
+    examiner = Examiner(_group(world, job))
+    Replay(world).decide(examiner)
+    found = causes_of(world, examiner)
+    return found[0].text if found else ""
+
+
 def _unseen(world: ClusterState, job: str) -> str:
     """Return why no cycle considers a job, from its objects alone."""
     found = manifest_findings(world, _group(world, job))
@@ -216,8 +233,6 @@ def _sentence(job: str, seen: Forecast, why: Callable[[], str], waits: int) -> s
     if seen.state == "unknown":
         return f"{job}: {text}; now: {why()}"
     n, nodes = len(seen.places), len(set(seen.places.values()))
-    if seen.state == "now" and seen.in_s:
-        text = text.replace(" in ", " now, in ", 1)
     more = f"; {waits} more {'waits' if waits == 1 else 'wait'}" if waits else ""
     return f"{job} {text}: {counted(n, 'pod')} on {counted(nodes, 'node')}{more}"
 

@@ -423,6 +423,14 @@ def test_a_job_that_gets_its_pods_later_has_none_yet() -> None:
     assert [each.after for each in answer.jobs] == ["no pods yet, Pending"]
 
 
+def test_a_new_job_that_no_node_can_hold_is_told_so_before_it_is_admitted() -> None:
+    large = volcano_job()
+    container = large["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+    container["resources"] = {"requests": {"cpu": "1000"}}
+    found = present(what_if(loaded(), Question(new_job=[large])).job)
+    assert "does not start unless something changes: no node is large enough" in found.sentence
+
+
 def test_a_finished_job_has_ended(world: Any, job: Any) -> None:
     done = job("j", cpu=2, nodes=["n1"])
     done[1]["status"]["phase"] = "Succeeded"
@@ -467,11 +475,21 @@ def test_a_job_of_which_pods_are_left_has_not_ended(world: Any, job: Any) -> Non
     assert "starts in 1 min, once 1 pod of default/old has ended; now: " in found.sentence
 
 
-def test_a_job_that_starts_as_a_pod_is_past_its_time_says_so(world: Any, job: Any) -> None:
-    old = job("old", cpu=3, nodes=["n1"], seconds=60, created="2026-01-15T09:00:00Z")
+@pytest.mark.parametrize("stated", ["pod", "group"])
+def test_a_job_that_waits_for_a_pod_past_its_time_says_so(
+    world: Any, job: Any, stated: str
+) -> None:
+    since = "2026-01-15T09:00:00Z"
+    old = job("old", cpu=3, nodes=["n1"], seconds=60, created=since)
+    if stated == "group":
+        group, *pods = job("old", cpu=3, nodes=["n1"], created=since)
+        group["metadata"]["annotations"] = {"pumice.dev/run-seconds": "60"}
+        old = [group, *pods]
     there = world([*WORLD, *old, *job("j", cpu=2)])
     found = present(what_if(there, Question(job="j")).job)
-    assert (found.state, found.in_s) == ("now", 0.0)
-    assert found.sentence.startswith("default/j starts now, once default/old has ended: 1 pod")
+    assert (found.state, found.in_s) == ("unknown", None)
+    assert found.sentence.startswith(
+        "default/j: unknown: it starts once default/old has ended, 59 min overdue; now: no"
+    )
     small = present(what_if(world([*WORLD, *old, *job("j", cpu=1)]), Question(job="j")).job)
     assert small.sentence == "default/j starts now: 1 pod on 1 node"

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from pumice.api.annotations import RUN_SECONDS
-from pumice.api.kinds import ENDED_PHASES, Manifest
+from pumice.api.annotations import GROUP_NAME, RUN_SECONDS
+from pumice.api.kinds import ENDED_PHASES, POD_GROUP, Manifest
 from pumice.api.times import epoch, rfc3339
 from pumice.clock import Timer
 from pumice.cluster.base import Event
@@ -26,7 +26,7 @@ FAIL_TIMES: Final = "pumice.dev/fail-times"
 EXIT_CODE: Final = "pumice.dev/exit-code"
 
 Durations = Callable[[Manifest], float | None]
-"""How long a pod without annotation runs; None for ever."""
+"""How long a pod runs that does not state it itself; None for ever."""
 _ODD: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _HIGHEST_CODE: Final = 255
@@ -55,17 +55,18 @@ class Kubelet:
         cluster: EmbeddedCluster,
         *,
         start_delay_s: float = 0.0,
-        durations: Durations = lambda _: None,
+        durations: Durations | None = None,
         grace_s: float | None = None,
         keeps: Callable[[Manifest], bool] = lambda _: False,
     ) -> None:
         """Make one; ``grace_s`` is how long pods take to end, by default as long as they may.
 
+        ``durations``: by default a pod runs as long as its pod group states.
         ``keeps`` marks pods that are being deleted and do not end.
         """
         self._cluster = cluster
         self._start_delay_s = start_delay_s
-        self._durations = durations
+        self._durations = durations or self._lasts_by_group
         self._grace_s = grace_s
         self._keeps = keeps
         self._since = {"Pod": "", "Node": ""}
@@ -252,6 +253,14 @@ class Kubelet:
         if fails is not None and (lasts is None or fails <= lasts):
             return fails, min(max(int(_seconds(marks.get(EXIT_CODE)) or 1), 0), _HIGHEST_CODE)
         return None if lasts is None else (lasts, 0)
+
+    def _lasts_by_group(self, pod: Manifest) -> float | None:
+        """Return the run time that the pod group states, which has it from its job."""
+        metadata = pod["metadata"]
+        name = (metadata.get("annotations") or {}).get(GROUP_NAME)
+        group = self._cluster.peek(POD_GROUP, metadata["namespace"], name) if name else None
+        marks = {} if group is None else group["metadata"].get("annotations") or {}
+        return _seconds(marks[RUN_SECONDS]) if RUN_SECONDS in marks else None
 
     def _end_now(self, run: _PodRun, place: tuple[str, str], exit_code: int) -> None:
         """End the containers of a pod; those that failed start again if its policy says so."""

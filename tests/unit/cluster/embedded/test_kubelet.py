@@ -11,7 +11,7 @@ from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node, lose
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import RejectedError
-from pumice.testing import pod
+from pumice.testing import pod, pod_group
 
 
 @pytest.fixture
@@ -58,6 +58,17 @@ def test_other_pods_run_for_as_long_as_the_caller_says_or_for_ever(
     kubelet.sync()
     cluster.clock.advance(1e6)
     assert phase(cluster) == want
+
+
+def test_a_pod_runs_for_as_long_as_its_group_states(cluster: Any) -> None:
+    cluster.create(pod_group("g", annotations={"pumice.dev/run-seconds": "60"}))
+    cluster.create(pod("p", group="g"))
+    cluster.bind("default", "p", "n", {})
+    Kubelet(cluster).sync()
+    cluster.clock.advance(59)
+    assert phase(cluster) == "Running"
+    cluster.clock.advance(1)
+    assert phase(cluster) == "Succeeded"
 
 
 def first_container(cluster: Any, name: str = "p") -> Any:
