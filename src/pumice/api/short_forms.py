@@ -25,7 +25,7 @@ SHORT_KEYS: Final = ("nodes", "queues", "priorities", "workloads")
 USUAL_PRIORITIES: Final = {"low": 100, "normal": 500, "high": 1000, "urgent": 10000}
 """What these names mean where no priority class says otherwise."""
 _GPU: Final = "nvidia.com/gpu"
-_RESOURCES: Final = {"cpu": "cpu", "memory": "memory", "gpu": _GPU, "pods": "pods"}
+RESOURCES: Final = {"cpu": "cpu", "memory": "memory", "gpu": _GPU, "pods": "pods"}
 NODE_KEYS: Final = (
     "name",
     "count",
@@ -508,7 +508,7 @@ def _amounts(path: Path, where: str, given: Mapping[str, Any]) -> dict[str, Any]
     """Return the amounts among the keys of a mapping, by their full names."""
     found = {}
     for key, value in given.items():
-        name = _RESOURCES.get(str(key)) or (str(key) if is_resource(str(key)) else "")
+        name = RESOURCES.get(str(key)) or (str(key) if is_resource(str(key)) else "")
         if not name:
             continue
         try:

@@ -107,6 +107,16 @@ def span(seconds: float) -> str:
     return " ".join(parts[:2]) or "no time"
 
 
+def fine_span(seconds: float) -> str:
+    """Write a span of time, below a minute in tenths of a second."""
+    return span(seconds) if seconds >= 60 else f"{seconds:.1f} s"
+
+
+def signed_span(seconds: float) -> str:
+    """Write by how much a span of time is longer or shorter."""
+    return f"{'-' if seconds < 0 else '+'}{fine_span(abs(seconds))}"
+
+
 @contextmanager
 def value_of(name: str) -> Iterator[None]:
     """Name an option or argument in errors that name no place of their own."""

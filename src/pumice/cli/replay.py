@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.api.wording import counted, value_of
+from pumice.api.wording import counted, fine_span, signed_span, value_of
 from pumice.cli.options import FILE, RECORD, output_option
 from pumice.cli.printing import echo, print_data, print_heading, print_rows
 
@@ -111,8 +111,8 @@ def print_comparison(found: Comparison) -> None:
     )  # fmt: skip
     gap, slow = found.wait, found.slowdown
     echo(
-        f"a job waits {gap.mean:+.1f} s under the new one (95 %: {gap.low:+.1f} to "
-        f"{gap.high:+.1f} s) and is slowed down by {slow.mean:+.3g} ({slow.low:+.3g} to "
+        f"a job waits {signed_span(gap.mean)} under the new one (95 %: {signed_span(gap.low)} to "
+        f"{signed_span(gap.high)}) and is slowed down by {slow.mean:+.3g} ({slow.low:+.3g} to "
         f"{slow.high:+.3g}); {found.earlier} start earlier, {found.later} later, "
         f"{found.same} at the same time"
     )
@@ -150,10 +150,10 @@ def _group_row(each: GroupChange) -> tuple[str, ...]:
     return (
         each.name,
         str(each.jobs),
-        f"{each.old_wait_s:.1f} s",
-        f"{each.new_wait_s:.1f} s",
-        f"{change.mean:+.1f} s",
-        "" if change.n < 2 else f"{change.low:+.1f} to {change.high:+.1f} s",
+        fine_span(each.old_wait_s),
+        fine_span(each.new_wait_s),
+        signed_span(change.mean),
+        "" if change.n < 2 else f"{signed_span(change.low)} to {signed_span(change.high)}",
     )
 
 
@@ -163,7 +163,7 @@ def figure_text(name: str, value: float) -> str:
         return "some never start"
     if name.startswith("utilisation"):
         return f"{100 * value:.1f} %"
-    return f"{value:.6g}{' s' if name.startswith(('wait', 'makespan')) else ''}"
+    return fine_span(value) if name.startswith(("wait", "makespan")) else f"{value:.6g}"
 
 
 def time_of(known: History, text: str | None, option: str) -> float | None:

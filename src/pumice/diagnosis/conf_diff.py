@@ -7,7 +7,6 @@ from typing import Any, Final
 from pumice.actions import ACTIONS
 from pumice.api.conf import SWITCHES, SchedulerConf, parse_conf
 from pumice.api.decisions import Decisions
-from pumice.api.wording import span
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.conf_in_cluster import check_in_cluster
 from pumice.diagnosis.played import Terms
@@ -177,8 +176,7 @@ def _totals(answer: Answer) -> Iterator[Table]:
 
 
 def _outcome(answer: Answer) -> Iterator[Table]:
-    settled = answer.settled_in_s
-    when = "at one moment" if settled is None else f"after {span(settled)}"
+    when = "once nothing changes any more" if answer.settled else "at one moment"
     columns = ("job", *_SIDES)
     yield Table(f"Jobs, {when}", columns, [(e.job, e.before, e.after) for e in answer.jobs])
     yield Table(f"Pods, {when}", ("pod", *_SIDES), [(p, *both) for p, both in answer.pods.items()])

@@ -11,6 +11,7 @@ from pumice.api.kinds import ENDED_PHASES, JOB, RESOURCE_QUOTA, Manifest
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.quantity import milli_value
 from pumice.api.schema.build import schema_of
+from pumice.api.short_forms import RESOURCES
 from pumice.api.wording import name_hint, nearest
 from pumice.api.yaml_text import parse_yaml
 from pumice.diagnosis.changes import Change, Conf, Operation, Remove, new_nodes, patched
@@ -220,7 +221,8 @@ def _value(text: str, whole: str) -> Any:
 def _path(kind: str, text: str, whole: str) -> tuple[str, ...]:
     first, _, rest = text.removeprefix("spec.").partition(".")
     if first in _AMOUNTS and rest:
-        return (*_AMOUNTS[first], rest.removeprefix("resource."))
+        name = rest.removeprefix("resource.")
+        return (*_AMOUNTS[first], RESOURCES.get(name, name))
     if first in ("status", "metadata"):
         if not rest:
             raise InputError(wanted=f"a field of the {first}", found=first, field=whole)

@@ -78,7 +78,8 @@ class Results(Mapping[str, "Result"]):
         """One row for each configuration, with the figures that papers compare."""
         rows = [(name, *each.figures.values()) for name, each in self.items()]
         first = next(iter(self.values()))
-        return Table(("configuration", *first.figures), rows)
+        numbers = [name for name in first.figures if name not in ("jobs", "finished", "evictions")]
+        return Table(("configuration", *first.figures), rows, numbers)
 
     def paired(self, before: str, after: str) -> Paired:
         """Compare two configurations job by job, with intervals of 95 %."""
@@ -95,6 +96,9 @@ class Results(Mapping[str, "Result"]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._setup.workload.name}: {', '.join(self)}>"
+
+    def __str__(self) -> str:
+        return str(Table(("", *self), summary_rows(self.summary)))
 
     def _repr_html_(self) -> str:
         notes = self.summary["trace"]["notes"]
@@ -191,6 +195,9 @@ class Result:
         left = [f"; {one['job']}: {one['reason']}" for one in found["unfinished"][:1]]
         done = f"{found['finished']} of {found['jobs']} jobs finished"
         return f"<Result {self.measures.name}: {done}{''.join(left)}>"
+
+    def __str__(self) -> str:
+        return str(self._alone)
 
     def _repr_html_(self) -> str:
         return self._alone._repr_html_()
@@ -342,6 +349,9 @@ class Repeats:
 
     def __repr__(self) -> str:
         return f"<Repeats of {', '.join(self.names)} with {len(self.runs)} seeds>"
+
+    def __str__(self) -> str:
+        return str(self.table)
 
 
 def _known(value: float | None) -> float:

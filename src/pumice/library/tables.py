@@ -54,7 +54,7 @@ def _text(name: str) -> str:
 
 _FILE = "the name of a file that ends in .csv or .parquet"
 _SHOWN = 20
-"""Rows that a notebook shows."""
+"""Rows that a notebook or a text shows."""
 
 
 class Table:
@@ -134,6 +134,20 @@ class Table:
     def __repr__(self) -> str:
         return f"<Table {len(self)} x {', '.join(self._names)}>"
 
+    def __str__(self) -> str:
+        shown = [self._names, *(map(_cell, row) for row in self._rows[:_SHOWN])]
+        columns = [[*column] for column in zip(*shown, strict=True)]
+        widths = [max(map(len, column)) for column in columns]
+        lines = ("   ".join(map(str.ljust, row, widths)) for row in zip(*columns, strict=True))
+        more = len(self) - _SHOWN
+        return "\n".join(
+            [*map(str.rstrip, lines), *([f"… and {more} more rows"] if more > 0 else [])]
+        )
+
     def _repr_html_(self) -> str:
         rows, more = self._rows[:_SHOWN], len(self) - _SHOWN
         return render("table.html", names=self._names, rows=rows, more=more)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

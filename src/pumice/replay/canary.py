@@ -10,7 +10,7 @@ from typing import Any
 from pumice.api.conditions import Condition, conditions, figure_words
 from pumice.api.conf import SchedulerConf
 from pumice.api.output_files import make_folder, write_file
-from pumice.api.wording import counted
+from pumice.api.wording import counted, signed_span
 from pumice.records.history import History
 from pumice.replay.compare import ENOUGH, Comparison, GroupChange, Played, play
 from pumice.scenarios.runner import CaseResult, write_junit
@@ -143,7 +143,9 @@ def _chapters(canary: Canary) -> Iterator[Chapter]:
     lines = [f"{marks[each.is_met]}: {each.condition} ({each.text})" for each in canary.verdicts]
     yield Chapter("Conditions", "All must be met.", lines)
     clear = "" if found.is_clear else ", not more than chance and the error of the simulation"
-    gap = f"A job waits {found.wait.mean:+.1f} s ({found.wait.low:+.1f} to {found.wait.high:+.1f})"
+    wait = found.wait
+    low, high = signed_span(wait.low), signed_span(wait.high)
+    gap = f"A job waits {signed_span(wait.mean)} (95 %: {low} to {high})"
     yield Chapter(
         "Who gains and who loses",
         f"{gap} under the new one{clear}; {found.earlier} jobs start earlier, {found.later} later.",

@@ -13,6 +13,7 @@ import numpy as np
 from pumice.api.annotations import HOSTNAME
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.objects import Node
+from pumice.api.wording import signed_span
 from pumice.errors import InputError, Words
 from pumice.records.history import History
 from pumice.replay.recorded_workload import RecordedWorkload, recorded_workload
@@ -117,7 +118,7 @@ class Comparison:
                 yield f"{len(names)} {words}: {', '.join(names[:_NAMED])}{more}"
         for words, jobs in (("most earlier", self.winners), ("most later", self.losers)):
             if jobs:
-                named = ", ".join(f"{job} {seconds:+.0f} s" for job, seconds in jobs.items())
+                named = ", ".join(f"{job} {signed_span(seconds)}" for job, seconds in jobs.items())
                 yield f"{words}: {named}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from jinja2 import Environment, StrictUndefined
 
 from pumice.api.conditions import figure_words
 from pumice.api.output_files import make_folder, write_file
-from pumice.api.wording import counted
+from pumice.api.wording import counted, signed_span
 from pumice.tuning.search import Evidence, Trial, Tuned
 
 _WIDTH, _HEIGHT, _EDGE = 640.0, 320.0, 50.0
@@ -42,13 +42,13 @@ def _held_lines(held: Evidence, aims: Iterable[str]) -> Iterator[str]:
             name, held.old[name]
         )
     yield (
-        f"there a job waits {held.wait.mean:+.1f} s (95 %: {held.wait.low:+.1f} to "
-        f"{held.wait.high:+.1f} s); {held.earlier} start earlier, {held.later} later"
+        f"there a job waits {signed_span(held.wait.mean)} (95 %: {signed_span(held.wait.low)} to "
+        f"{signed_span(held.wait.high)}); {held.earlier} start earlier, {held.later} later"
     )
     for each in held.queues:
-        yield f"queue {each.name}: {each.change.mean:+.1f} s for {counted(each.jobs, 'job')}"
+        yield f"queue {each.name}: {signed_span(each.change.mean)} for {counted(each.jobs, 'job')}"
     if held.losers:
-        named = ", ".join(f"{job} {seconds:+.0f} s" for job, seconds in held.losers.items())
+        named = ", ".join(f"{job} {signed_span(seconds)}" for job, seconds in held.losers.items())
         yield f"most later: {named}"
     for text in held.broken:
         yield f"NOT met on those days: {text}"

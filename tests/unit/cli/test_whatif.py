@@ -71,6 +71,11 @@ def test_several_changes_are_made_together(cluster: Any) -> None:
     assert "\nIf you set weight of queue default to 4, remove node n1:\n" in result.output
 
 
+def test_gpu_is_a_short_name_as_in_scenarios(cluster: Any) -> None:
+    result = run("-f", cluster, "--set", "queue/default.capability.gpu=4")
+    assert "set capability.nvidia.com/gpu of queue default to 4:" in result.output
+
+
 def test_a_change_without_effect_is_reported_as_such(cluster: Any) -> None:
     result = run("-f", cluster, "--set", "queue/default.weight=4")
     assert "nothing changes" in result.output

@@ -130,6 +130,7 @@ def test_mean_slowdown_is_one_figure_everywhere() -> None:
     assert found.summary["bounded_slowdown"]["mean"] == 1.5
     assert found.figures["mean_bounded_slowdown"] == 1.5
     assert "bounded slowdown, mean</th><td>1.50</td>" in found._repr_html_()
+    assert "bounded slowdown, mean   1.50" in str(found)
 
 
 def test_waits_are_drawn_up_to_the_part_of_the_jobs_that_started() -> None:

@@ -51,8 +51,18 @@ def test_markup_in_a_value_is_text() -> None:
 
 
 def test_a_long_table_says_how_much_is_not_shown() -> None:
-    page = pumice.Table(("n",), [(n,) for n in range(25)])._repr_html_()
-    assert "… and 5 more rows" in page
+    table = pumice.Table(("n",), [(n,) for n in range(25)])
+    assert "… and 5 more rows" in table._repr_html_()
+    assert str(table).splitlines()[-2:] == ["19", "… and 5 more rows"]
+
+
+def test_a_printed_table_has_columns() -> None:
+    table = pumice.Table(("job", "wait"), [("long-name", None), ("b", 84.033333)])
+    assert str(table).splitlines() == [
+        "job         wait",
+        "long-name   None",
+        "b           84.0333",
+    ]
 
 
 def test_a_library_that_is_not_installed_is_named(monkeypatch: Any) -> None:
