@@ -121,8 +121,15 @@ class Patch(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(wanted=wanted, found=list(self.patch), field=_where(change, self))
         if is_draft(old):
             bare = Writes(world).delete(old)
-            return Writes(bare).create(admitted(bare, change, new))
+            made = Writes(bare).create(admitted(bare, change, new))
+            return _as_draft(made, f"{self.namespace}/{self.name}")
         return Writes(world).update(old, admitted(world, change, new, old))
+
+
+def _as_draft(world: ClusterState, key: str) -> ClusterState:
+    """Return a world with a job that was patched as a draft: all of it may be changed again."""
+    job = {name: value for name, value in world.jobs[key].items() if name != "status"}
+    return replace(world, jobs={**world.jobs, key: job})
 
 
 class Add(msgspec.Struct, frozen=True, kw_only=True):

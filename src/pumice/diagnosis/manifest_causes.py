@@ -36,6 +36,7 @@ _NAMED: Final = 3
 
 _SUSPENDED: Final = ("Aborting", "Aborted")
 _OVER: Final = ("Completed", "Failed", "Terminated")
+_ENDING: Final = ("Completing", "Terminating")
 BARRING: Final = (Cause.SUSPENDED, Cause.PRIORITY_CLASS_MISSING, Cause.INVALID)
 """Causes for which a job waits even though its pods, once created, would find nodes."""
 REFUSAL: Final = "message"
@@ -60,7 +61,8 @@ def ended_phase(world: ClusterState, group: str) -> str:
     """Return the phase of a Volcano job that is over; empty for all others."""
     job = world.job_of(group)
     phase = "" if job is None else phase_of(job)
-    return phase if phase in _OVER else ""
+    is_over = phase in _OVER or (phase in _ENDING and not world.pods_by_group.get(group))
+    return phase if is_over else ""
 
 
 def is_barred(world: ClusterState, group: str) -> bool:
