@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pumice.cli.options import FILE, jobs_option, output_option
+from pumice.cli.options import FILE, PluginSources, jobs_option, output_option, plugin_option
 from pumice.cli.printing import echo, print_data
 
 
@@ -14,6 +14,7 @@ from pumice.cli.printing import echo, print_data
 @click.argument("space", metavar="SPACE.yaml", type=FILE)
 @click.option("--trials", type=click.IntRange(1), help="How many.  [default: as the file states]")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of proposals.")
+@plugin_option
 @jobs_option
 @click.option("--dask", metavar="ADDRESS", default="", help="Measure on this Dask cluster.")
 @click.option(
@@ -30,6 +31,7 @@ def tune(
     space: Path,
     trials: int | None,
     seed: int,
+    plugins: PluginSources,
     jobs: int | None,
     dask: str,
     best: Path | None,
@@ -50,7 +52,15 @@ def tune(
 
     total = trials or read_space(space, read_text(space)).trials
     with stoppable("the search is lost"), progress("searching", total, "trials") as shown:
-        found = search(space, trials=trials, jobs=jobs or 1, dask=dask, seed=seed, progress=shown)
+        found = search(
+            space,
+            trials=trials,
+            jobs=jobs or 1,
+            dask=dask,
+            seed=seed,
+            plugins=plugins,
+            progress=shown,
+        )
     if output == "table":
         for line in evidence_lines(found):
             echo(line)

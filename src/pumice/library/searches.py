@@ -1,9 +1,10 @@
 """A search for a better configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pumice.framework.registry import PluginSource
 from pumice.library.arguments import PATHS, check_kind
 from pumice.tuning.search import Tuned
 from pumice.tuning.search import tune as search
@@ -16,6 +17,7 @@ def tune(
     jobs: int = 1,
     dask: str = "",
     seed: int = 0,
+    plugins: Sequence[PluginSource] = (),
 ) -> Tuned:
     """Search the configurations that a file describes for the best one.
 
@@ -25,7 +27,8 @@ def tune(
         jobs: Processes that measure.
         dask: Address of a Dask cluster that measures instead.
         seed: Of the proposals.
+        plugins: Further plugins: classes, files or modules.
     """
     check_kind("space", space, (*PATHS, Mapping), "the file of a search, or its content")
     given = space if isinstance(space, Mapping) else Path(space)
-    return search(given, trials=trials, jobs=jobs, dask=dask, seed=seed)
+    return search(given, trials=trials, jobs=jobs, dask=dask, seed=seed, plugins=plugins)

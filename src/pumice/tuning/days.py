@@ -8,6 +8,7 @@ from msgspec.structs import replace as changed
 
 from pumice.api.conf import parse_conf
 from pumice.errors import InputError, PumiceError, Words
+from pumice.framework.registry import PluginSource
 from pumice.records.history import History
 from pumice.records.stores import beside
 from pumice.replay.recorded_workload import recorded_workload
@@ -83,6 +84,8 @@ class Run:
     """Simulates a point of a grid whose configuration is a text and whose trace is a day."""
 
     source: Source
+    plugins: tuple[PluginSource, ...] = ()
+    """Further plugins; files and modules are loaded in the process that runs."""
 
     def measured(self, point: GridPoint) -> Measures:
         """Simulate.
@@ -91,7 +94,8 @@ class Run:
             PumiceError: the configuration cannot be used, or a plugin failed.
         """
         setup, options = self.source.day(int(point.trace))
-        outcome = simulate(setup, parse_conf(point.conf), options, seed=point.seed)
+        conf = parse_conf(point.conf)
+        outcome = simulate(setup, conf, options, seed=point.seed, plugins=self.plugins)
         if outcome.failures:
             raise PumiceError("; ".join(outcome.failures))
         return Measures("", outcome)

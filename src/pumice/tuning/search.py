@@ -12,9 +12,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from pumice.actions import ACTIONS
+from pumice.api.conf import parse_conf
 from pumice.api.text_files import read_text
 from pumice.api.wording import extra_hint
-from pumice.errors import InputError, PumiceError, ServiceError
+from pumice.errors import InputError, PumiceError, ServiceError, Words
+from pumice.framework.arguments import UNKNOWN
+from pumice.framework.conf_check import check_conf
+from pumice.framework.registry import PluginSource, load_plugins
+from pumice.plugins import builtin_plugins
 from pumice.records.history import History
 from pumice.replay.compare import GroupChange, both_waits, by_group
 from pumice.sim.figures import figures_of
@@ -122,6 +128,7 @@ def tune(
     jobs: int | None = 1,
     dask: str = "",
     seed: int = 0,
+    plugins: Sequence[PluginSource] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Tuned:
     """Search for the best configuration of a space: that of a file, or a description.
@@ -136,20 +143,44 @@ def tune(
         space, folder = read_space(given, read_text(given)), given.parent
     else:
         space, folder = space_of(given), Path()
-    return Search(space, folder, jobs=jobs, dask=dask, seed=seed).run(
-        space.trials if trials is None else trials, progress
-    )
+    _check_arguments(space, plugins)
+    found = Search(space, folder, jobs=jobs, dask=dask, seed=seed, plugins=plugins)
+    return found.run(space.trials if trials is None else trials, progress)
+
+
+def _check_arguments(space: Space, plugins: Sequence[PluginSource]) -> None:
+    """Refuse arguments that nothing reads: their search would find nothing."""
+    known = {**builtin_plugins(), **load_plugins(plugins)}
+    for each in space.search:
+        owner, _, key = each.at.partition(".arguments.")
+        if not key:
+            continue
+        bare = Template('{actions: "allocate", tiers: [{plugins: [{name: gang}]}]}')
+        value = (each.choice or each.whole or each.real or [None])[0]
+        with_owner = {owner: True} if owner.startswith("plugins.") else {}
+        conf = parse_conf(bare.filled({**with_owner, each.at: value}), source="<search>")
+        for problem in check_conf(conf, known, ACTIONS):
+            if problem.wanted == UNKNOWN:
+                wanted = "the place of an argument"
+                raise InputError(wanted=wanted, found=each.at, field="at", hint=problem.hint)
 
 
 class Search:
     """One search over one space."""
 
     def __init__(
-        self, space: Space, folder: Path, *, jobs: int | None = 1, dask: str = "", seed: int = 0
+        self,
+        space: Space,
+        folder: Path,
+        *,
+        jobs: int | None = 1,
+        dask: str = "",
+        seed: int = 0,
+        plugins: Sequence[PluginSource] = (),
     ) -> None:
         self.space = space
         self._source = Source(space.workload, str(folder.resolve()))
-        self._simulate = Run(self._source)
+        self._simulate = Run(self._source, tuple(plugins))
         self._jobs, self._dask = jobs, dask
         self._template = self._base_template(folder)
         self._train = numbers(space.workload.train)
@@ -186,7 +217,7 @@ class Search:
         for day in self._train:
             self._measure([(base, self._template.filled({}))], day)
         if base.error:
-            raise InputError(wanted="a base that can be simulated", found=base.error)
+            raise InputError(wanted="a base that can be simulated", found=Words(base.error))
         batch = max(1, self._jobs or 1) if not self._dask else 2 * _WARM_UP
         while len(self._done) < trials:
             self._run_batch(min(batch, trials - len(self._done)))

@@ -103,6 +103,35 @@ minimise: [wait.mean]
     assert found.evidence.days == [1]
 
 
+def test_arguments_of_own_plugins_are_searched_and_no_others(folder: Path) -> None:
+    (folder / "own.py").write_text("""
+from dataclasses import dataclass
+
+from pumice.plugin import Plugin, arg
+
+
+@dataclass(kw_only=True)
+class First(Plugin, name="first"):
+    \"\"\"Puts one node first.\"\"\"
+
+    node: str = arg("first.node", default="a", doc="its name")
+
+    def score_shape(self, shape, facts):
+        return 1000.0 * (facts.names == self.node)
+""")
+    at = "plugins.first.arguments.first.node"
+    space = folder / "space.yaml"
+    space.write_text(SPACE.replace(_LINE, f"{{at: {at}, choice: [a, b]}}"))
+    (folder / "base.conf").write_text(CONF.replace("{name: priority}", "{name: first}"))
+    command = ["tune", str(space), "--plugin", str(folder / "own.py"), "--trials", "2"]
+    done = CliRunner().invoke(main, command)
+    assert f"{at}: " in done.output
+    space.write_text(space.read_text().replace("first.node", "first.knot"))
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code != 0
+    assert "first does not read it" in done.output
+
+
 _LINE = "{at: plugins.nodeorder.arguments.leastrequested.weight, int: [0, 20]}"
 
 
