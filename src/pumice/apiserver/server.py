@@ -25,6 +25,7 @@ from pumice.serve.http_server import (
     Site,
     foreign_request,
     read_body,
+    write_in_parts,
     write_in_time,
 )
 
@@ -135,7 +136,7 @@ class ApiServer:
         response = web.StreamResponse(headers={"Content-Type": JSON})
         response.enable_chunked_encoding()
         await response.prepare(request)
-        await self._follow(watch, lambda lines: write_in_time(request, response.write(lines)))
+        await self._follow(watch, lambda lines: write_in_parts(request, response, lines))
         await response.write_eof()
         return response
 

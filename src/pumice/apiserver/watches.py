@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -21,7 +21,10 @@ from pumice.errors import ClusterError
 _BOOKMARK_S: Final = 60.0
 _AT_ONCE: Final = 1000
 """Changes in one answer of ``poll``; all watches come to them before their lines are forgotten."""
-_FROM_THE_START: Final = ("", "0")
+_PART: Final = 64 * 1024
+"""Bytes of one answer of ``poll``, and one line more: a client may not read, and many may watch."""
+_KEPT: Final = 16 << 20
+"""Bytes of the lines that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,18 @@ class EventLines:
     def __init__(self, most: int = 4096) -> None:
         self._most = most
         self._lines: dict[tuple[str, str], bytes] = {}
+        self._size = 0
 
     def line(self, event: Event) -> bytes:
         """Return the line of an event; an object's version identifies it."""
         key = (event.type, event.object["metadata"]["resourceVersion"])
         line = self._lines.get(key)
         if line is None:
-            if len(self._lines) >= self._most:
+            if len(self._lines) >= self._most or self._size > _KEPT:
                 self._lines.clear()
+                self._size = 0
             line = self._lines[key] = _line(event.type, event.object)
+            self._size += len(line)
         return line
 
 
@@ -82,6 +88,8 @@ class Watch:
         self._deadline = timer() + request.timeout_s
         self._bookmarked_at = timer()
         self._is_first = True
+        self._untold: Iterator[bytes] | None = None
+        """Lines of what happened that ``poll`` has yet to return."""
         self.over = False
         self.has_more = False
         """Whether more happened than the last ``poll`` returned."""
@@ -92,32 +100,50 @@ class Watch:
 
     def poll(self) -> bytes:
         """Return the lines of what happened since the last time."""
-        request, is_first = self._request, self._is_first
-        self._is_first = False
+        request = self._request
         if self._timer() >= self._deadline:
             self.over = True
             return self._bookmark() if request.bookmarks else b""
         try:
-            found = self._cluster.watch(
-                request.kind.name, request.namespace, self._since, bookmarks=True
-            )
+            lines = self._part()
         except ClusterError as error:
             self.over = True
             return _line("ERROR", failure(error, self._cluster.kinds))
-        at_once = None if self._since in _FROM_THE_START else _AT_ONCE + 1
-        *events, last = islice(found, at_once)
-        self.has_more = last.type != "BOOKMARK"
-        if self.has_more:
-            last = events[-1]
-        self._since = last.object["metadata"]["resourceVersion"]
-        lines = b"".join(self._lines(self._filter.apply(events)))
         if self.has_more:
             return lines
+        is_first, self._is_first = self._is_first, False
         if is_first and request.initial:
             return lines + self._bookmark(initial=True)
         if request.bookmarks and self._timer() - self._bookmarked_at > _BOOKMARK_S:
             return lines + self._bookmark()
         return lines
+
+    def _part(self) -> bytes:
+        """Return the next lines, and note whether there are more."""
+        if self._untold is None:
+            request = self._request
+            found = self._cluster.watch(
+                request.kind.name, request.namespace, self._since, bookmarks=True
+            )
+            self._untold = self._lines(self._filter.apply(self._up_to_bookmark(found)))
+        lines: list[bytes] = []
+        size = 0
+        for line in self._untold:
+            if len(lines) == _AT_ONCE or size > _PART:
+                self._untold = chain((line,), self._untold)
+                self.has_more = True
+                return b"".join(lines)
+            lines.append(line)
+            size += len(line)
+        self._untold, self.has_more = None, False
+        return b"".join(lines)
+
+    def _up_to_bookmark(self, events: Iterable[Event]) -> Iterator[Event]:
+        for event in events:
+            if event.type == "BOOKMARK":
+                self._since = event.object["metadata"]["resourceVersion"]
+            else:
+                yield event
 
     def _lines(self, events: Iterable[Event]) -> Iterator[bytes]:
         request = self._request

@@ -126,8 +126,7 @@ class _Answers:
         self._unread[request.protocol] = len(body), time.monotonic()
         try:
             await sent.prepare(request)
-            for start in range(0, len(body), _CHUNK):
-                await write_in_time(request, sent.write(bytes(body[start : start + _CHUNK])))
+            await write_in_parts(request, sent, body)
             await sent.write_eof()
         finally:
             del self._unread[request.protocol]
@@ -366,6 +365,19 @@ def foreign_request(request: web.Request, hosts: Container[str]) -> str:
     if site not in ("same-origin", "none") and not is_visit:
         return "requests of other sites are not answered"
     return ""
+
+
+async def write_in_parts(
+    request: web.Request, response: web.StreamResponse, content: bytes | memoryview
+) -> None:
+    """Send part of an answer as fast as the client reads: what is written is copied.
+
+    Raises:
+        ConnectionResetError: the client has left, or does not read.
+    """
+    whole = memoryview(content)
+    for start in range(0, len(whole), _CHUNK):
+        await write_in_time(request, response.write(bytes(whole[start : start + _CHUNK])))
 
 
 async def write_in_time(request: web.Request, writing: Awaitable[None]) -> None:

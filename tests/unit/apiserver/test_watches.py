@@ -68,5 +68,40 @@ def test_many_changes_come_in_parts_and_in_order(
     assert len(reported(each.poll())) == 3
     assert not each.has_more
     late = watch(cluster, EventLines())
-    assert len(reported(late.poll())) == 10  # all that there is has no order to continue from
-    assert not late.has_more
+    found = reported(late.poll())
+    cluster.create(config_map("e"))
+    while late.has_more:
+        found += reported(late.poll())
+    assert len(found) == 10
+    assert [name for _, name, _ in reported(late.poll())] == ["e"]
+
+
+def test_a_part_is_small_however_large_the_objects_are(cluster: EmbeddedCluster) -> None:
+    for number in range(20):
+        cluster.create(config_map(f"c{number}", large="x" * 50_000))
+    lines = EventLines()
+    for since in ("", cluster.list("ConfigMap")[1]):
+        each = watch(cluster, lines, since=since, initial=True)
+        parts = [each.poll()]
+        for number in range(20 if since else 0):
+            cluster.patch("ConfigMap", "default", f"c{number}", {"data": {"a": "b"}})
+        while not each.over and (each.has_more or len(parts) < 5):
+            parts.append(each.poll())
+        assert max(map(len, parts)) < 120_000
+        events = [msgspec.json.decode(line) for line in b"".join(parts).splitlines()]
+        kinds = [event["type"] for event in events]
+        assert kinds == (
+            ["BOOKMARK", *["MODIFIED"] * 20] if since else ["ADDED"] * 20 + ["BOOKMARK"]
+        )
+
+
+def test_the_lines_that_are_kept_take_bounded_memory(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watches, "_KEPT", 100_000)
+    kept = EventLines()
+    for number in range(20):
+        cluster.create(config_map(f"c{number}", large="x" * 50_000))
+    each = watch(cluster, kept)
+    while not each.poll() or each.has_more:
+        assert sum(map(len, kept._lines.values())) < 200_000
