@@ -58,6 +58,16 @@ def test_a_long_name_pushes_nothing_away_on_a_phone(visit: Any, long_names: Any,
     assert page.evaluate(wider) == []
 
 
+@pytest.mark.parametrize("path", ["/", "/nodes/gpu-a-1"])
+def test_pods_and_evictions_fit_a_phone(visit: Any, demo: Any, path: str) -> None:
+    page = visit(demo, viewport={"width": 390, "height": 844}).go(path)
+    page.wait_for_selector(".stacked tbody tr")
+    cut = """[...document.querySelectorAll(".stacked, .stacked td")]
+      .filter((one) => one.scrollWidth > one.parentElement.clientWidth + 1
+        || one.getBoundingClientRect().right > innerWidth - 12).length"""
+    assert page.evaluate(cut) == 0
+
+
 def test_jobs_begin_with_those_that_start_first_and_show_the_whole_cause(
     visit: Any, demo: Any
 ) -> None:

@@ -282,6 +282,7 @@ export function CyclePage({ name }) {
                 data.evicted.length
                   ? html`
                       <${ShortTable}
+                        kind="stacked"
                         rows=${data.evicted}
                         columns=${[
                           ["pod", (one) => one.pod, "name"],
@@ -298,6 +299,7 @@ export function CyclePage({ name }) {
                               one.for
                                 ? html`<${JobLink} job=${one.for} />`
                                 : html`<span class="soft">no job</span>`,
+                            "labelled",
                           ],
                         ]} />
                     `

@@ -73,6 +73,7 @@ export function NodePage({ name }) {
               ? html`
                   <${ShortTable}
                     label="Pods"
+                    kind="stacked"
                     rows=${data.pods}
                     keyOf=${(pod) => pod.pod}
                     columns=${[

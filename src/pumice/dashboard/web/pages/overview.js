@@ -220,6 +220,7 @@ function Evictions({ data }) {
       <h2>Latest evictions</h2>
       <${ShortTable}
         label="Latest evictions"
+        kind="stacked"
         rows=${data.evictions.latest}
         columns=${[
           [
@@ -236,6 +237,7 @@ function Evictions({ data }) {
               one.for
                 ? html`<${JobLink} job=${one.for} />`
                 : "nobody",
+            "labelled",
           ],
         ]} />
     </section>
