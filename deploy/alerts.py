@@ -91,7 +91,7 @@ ALERTS: Final = (
         f"min by ({_BY_JOB}, kind) (pumice_watch_ok) == 0",
         "5m",
         "warning",
-        "{{ $labels.job }} gets no changes of {{ $labels.kind }} and works with what it knew.",
+        "{{ $labels.job }} gets no changes of {{ $labels.kind }}.",
     ),
     Alert(
         "PumiceConfigurationBad",

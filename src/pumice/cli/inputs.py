@@ -13,7 +13,15 @@ from pumice.api.text_files import shown_name
 from pumice.cli.connect import ConnectOptions, connect, trouble
 from pumice.cli.options import ClusterInput, PluginSources, moment_of
 from pumice.cli.printing import echo, print_findings
-from pumice.errors import ClusterError, ConfError, InputError, ScenarioError, ServiceError, Words
+from pumice.errors import (
+    ClusterError,
+    ConfError,
+    InputError,
+    RejectedError,
+    ScenarioError,
+    ServiceError,
+    Words,
+)
 from pumice.garbage_collection import reading
 
 if TYPE_CHECKING:
@@ -87,9 +95,12 @@ def ask_cluster(source: ClusterInput, read: Callable[[Cluster], _T]) -> _T:
         with make(ConnectOptions(source.kubeconfig, source.master)) as cluster:
             return read(cluster)
     except (ServiceError, ClusterError) as error:
-        raise click.ClickException(
-            f"{trouble(error)}; to work without a cluster, name files with -f"
-        ) from error
+        hint = (
+            "the whole cluster is read; why a job waits is also in the annotations of its pod group"
+            if isinstance(error, RejectedError) and "forbidden" in error.problem
+            else "to work without a cluster, name files with -f"
+        )
+        raise click.ClickException(f"{trouble(error)}; {hint}") from error
 
 
 # A configuration

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from pumice.cli.main import main
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import RejectedError
 from pumice.testing import node, pod, pod_group, queue
 
 NOTE = "note: scheduler configuration: the built-in configuration\n"
@@ -91,6 +92,22 @@ def test_without_a_cluster_one_line_says_what_to_do(
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
     assert line.startswith("Error: no cluster found: start one with 'pumice up', or name one")
+
+
+def test_a_person_who_may_not_read_the_cluster_is_told_where_the_cause_is_written(
+    ask: Any, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> Any:
+        raise RejectedError(problem="nodes is forbidden: User ann cannot list them")
+
+    monkeypatch.setattr(cluster, "list", refuse)
+    result = ask("explain", "j")
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert line.endswith(
+        "cannot list them; the whole cluster is read; "
+        "why a job waits is also in the annotations of its pod group"
+    )
 
 
 def test_a_cluster_that_does_not_answer_is_reported_in_one_line(tmp_path: Path) -> None:
