@@ -132,6 +132,7 @@ class Records(Observer):
                 {name: part for name, part in each.numbers.items() if name != "idle"},
                 ssn.conditions.get(row),
                 [records.no_fit.get(task) for task in ssn.snapshot.jobs.tasks[row]],
+                [records.given_up.get(task) for task in ssn.snapshot.jobs.tasks[row]],
             )
             for row, each in records.by_job.items()
         }

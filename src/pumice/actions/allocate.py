@@ -81,7 +81,6 @@ class Allocation:
         if not self._jobs:
             return
         queues = ssn.ordering.queue_heap(self._jobs, keep_keys=True)
-        each_in_turn = ssn.hooks.tiers(Plugin.on_blocked)
         batched = BatchedTurns(ssn, self._jobs, self._tasks, self._memory)
         while len(queues):
             if batched.take(queues):
@@ -96,10 +95,7 @@ class Allocation:
                 continue
             job = jobs.pop()
             ssn.records.take_turn(job)
-            lots = ssn.placing.state
             if not (self._may_try(job) and self._take_turn(job)):
-                if each_in_turn:  # others go where they would if it had no turn
-                    ssn.placing.state = lots
                 ssn.policy.job_blocked(job)
             elif len(self._sheets.get(job, self._tasks[job])):
                 jobs.push(job)
@@ -136,6 +132,7 @@ class Allocation:
         stmt, before = ssn.statement(), ssn.records.by_job.get(job)
         if job in self._sheets:
             if not self._place_in_domain(stmt, job):
+                stmt.discard()
                 return False
         else:
             JobPlacement(

@@ -260,6 +260,7 @@ class Records:
         self.stops |= of_marked(last.stops, marked)
         self.no_fit |= of_marked(last.no_fit, marked, owners)
         self.barred |= of_marked(last.barred, marked, owners)
+        self.given_up |= of_marked(last.given_up, marked, owners)
 
     def forget(self, job: int) -> None:
         """Remove the records of a job that is to be tried again."""
@@ -268,6 +269,7 @@ class Records:
         for row in self._snapshot.jobs.tasks[job]:
             self.no_fit.pop(row, None)
             self.barred.pop(row, None)
+            self.given_up.pop(row, None)
 
     def schedulable(self, rows: Iterable[int]) -> list[int]:
         """Return those of some tasks that had room on a node, and lost it with their gang."""

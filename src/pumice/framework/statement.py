@@ -28,7 +28,7 @@ class Statement:
     def __init__(self, state: SessionState) -> None:
         self._state = state
         self._snapshot = state.snapshot
-        self._mark = state.journal.mark()
+        self._mark, self._lots = state.journal.mark(), state.placing.state
         self._policy = state.policy
         self._moves: list[tuple[str, int]] = []
         self._evictions: dict[int, Evict] = {}
@@ -143,7 +143,7 @@ class Statement:
         del self._moves[moves:]
 
     def discard(self) -> None:
-        """Undo everything; what tasks had found is remembered."""
+        """Undo everything, drawn lots too; what tasks had found is remembered."""
         lost = {task: kind == "pipeline" for kind, task in self._moves if kind != "evict"}
         nodes = self._snapshot.tasks.node[[*lost]].tolist()
         self._state.records.given_up.update(
@@ -151,6 +151,7 @@ class Statement:
             for (task, pipelined), node in zip(lost.items(), nodes, strict=True)
         )
         self._state.journal.rollback(self._mark)
+        self._state.placing.state = self._lots  # others go where they would without this attempt
         self._moves.clear()
 
     def evictions(self) -> dict[int, str]:

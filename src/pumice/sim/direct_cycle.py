@@ -252,6 +252,7 @@ class DirectCycle:
         if there is no room for all of the job.
         """
         task, snapshot, count = self._unlisted.sample(run), self._snapshot, self._unlisted.count_on
+        lots = placing.state
         snapshot.view_is_live = True  # for copies of a pod, as in a session with predicates
         try:
             with np.errstate(all="ignore"):
@@ -268,6 +269,7 @@ class DirectCycle:
             snapshot.view_is_live = False
         if len(nodes) < run.kind.size:
             count(task.shape, nodes, -1)
+            placing.state = lots
             return None if snapshot.nodes.releasing.any() else []
         self._unlisted.keep_on_nodes(run)
         return nodes

@@ -428,6 +428,8 @@ class _Room:
         if record.why is Why.QUEUE_OVERUSED:
             return True
         tasks = group.tasks = group.tasks or _tasks(ssn, group.first)
+        if any(refused.given_up):  # the others were asked with these placed
+            return False
         if record.stage is Stage.QUOTA:
             verdict = ssn.policy.allocatable(queue, Task(ssn.snapshot, tasks[refused.task]))
             said = record.why, record.code, refused.numbers
@@ -559,8 +561,6 @@ def _refused(ssn: Session, job: int) -> Refused | None:
     if job not in ssn.records.by_job or not _has_nothing(ssn, job):
         return None
     rows, keys = _tasks(ssn, job), ssn.snapshot.tasks.keys
-    if not ssn.records.given_up.keys().isdisjoint(rows):  # it drew lots for nodes
-        return None
     memory = ssn.job_memory.get(job, JobMemory())
     return Refused.of(ssn.records, job, [keys[row] for row in rows], rows, memory.failed_roles)
 

@@ -1,4 +1,4 @@
-"""Turns in vain: one that moved nothing ends the same way for an equal job while nothing moves.
+"""Turns in vain: one that left nothing behind ends the same way for an equal job until one does.
 
 Such a job is not tried, and what the turn recorded (``Refused``) is recorded for it, too.
 """
@@ -17,7 +17,7 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.placement.ahead import has_plain_shape
 from pumice.framework.plugin import Plugin
-from pumice.framework.refusals import Record, Records
+from pumice.framework.refusals import Place, Record, Records
 from pumice.framework.session_state import SessionState
 
 ASKED_IN_VAIN: Final = (
@@ -161,6 +161,8 @@ class Refused(NamedTuple):
     barred: list[Mask | None]
     """The nodes that no eviction could open for it."""
     failed_roles: Collection[int]
+    given_up: list[Place | None]
+    """The node that each task had until its gang was given up."""
 
     @classmethod
     def of(
@@ -179,6 +181,7 @@ class Refused(NamedTuple):
             [records.no_fit.get(row) for row in tasks],
             [records.barred.get(row) for row in tasks],
             failed,
+            [records.given_up.get(row) for row in tasks],
         )
 
     @property
@@ -201,6 +204,7 @@ class Refused(NamedTuple):
         return (
             self.no_fit == other.no_fit
             and self.failed_roles == other.failed_roles
+            and self.given_up == other.given_up
             and all(map(are_alike, self.barred, other.barred))
         )
 
@@ -210,6 +214,8 @@ class Refused(NamedTuple):
         for row, no_fit, barred in zip(tasks, self.no_fit, self.barred, strict=True):
             if no_fit is not None:
                 state.records.no_fit[row], state.records.barred[row] = no_fit, barred
+        lost = zip(tasks, self.given_up, strict=True)
+        state.records.given_up.update((row, place) for row, place in lost if place is not None)
 
     def put_record(self, state: SessionState, job: int, tasks: Sequence[int]) -> None:
         """Record the same for an equal job, but not why its tasks found no node."""
@@ -225,19 +231,20 @@ def are_alike(left: Mask | None, right: Mask | None) -> bool:
 
 
 class _Turn(NamedTuple):
-    """A turn that has begun: its key, and how much had moved and was recorded by then."""
+    """A turn that has begun: its key, and how much was kept, drawn, moved and recorded by then."""
 
     key: Hashable
     job: int
     tasks: tuple[int, ...]
     mark: int
     """The length of the journal: what is kept makes it longer, and nothing shorter."""
+    lots: int
     moved: int
     record: Record | None
 
 
 class RefusedTurns:
-    """The turns of one action that moved nothing."""
+    """The turns of one action that left nothing behind."""
 
     def __init__(self, state: SessionState, equals: EqualJobs) -> None:
         self._state = state
@@ -260,7 +267,7 @@ class RefusedTurns:
         equal, mark, refused = self._known.get(key, (NOWHERE, NOWHERE, None))
         if mark != journal.mark():
             record = self._state.records.by_job.get(job)
-            moves = journal.mark(), len(journal.moved)
+            moves = journal.mark(), self._state.placing.state, len(journal.moved)
             self._turn = _Turn(key, job, tuple(tasks), *moves, record)
             return NOWHERE
         if refused is not None:
@@ -268,9 +275,9 @@ class RefusedTurns:
         return equal
 
     def end(self) -> None:
-        """Remember the turn that has begun, if it moved nothing."""
+        """Remember the turn that has begun, if it left nothing behind."""
         turn, journal, records = self._turn, self._state.journal, self._state.records
-        if turn is None or (turn.mark, turn.moved) != (journal.mark(), len(journal.moved)):
+        if turn is None or (turn.mark, turn.lots) != (journal.mark(), self._state.placing.state):
             return
         refused = None
         if records.by_job.get(turn.job) is not turn.record:
@@ -278,4 +285,6 @@ class RefusedTurns:
             refused = Refused.of(records, turn.job, names, turn.tasks, set())
             if turn.record is not None or refused is None:
                 return  # it was refused for several reasons
+        elif turn.moved != len(journal.moved):
+            return  # tasks may have lost other nodes than its record says
         self._known[turn.key] = turn.job, turn.mark, refused
