@@ -168,10 +168,10 @@ def tear(live: Any, random: Any) -> Any:
 
 
 def _tearing(method: Any, random: Any) -> Any:
-    def call(*args: Any) -> None:
+    def call(*args: Any, **more: Any) -> None:
         if random.random() < 0.03:
             raise TornError
-        method(*args)
+        method(*args, **more)
         if random.random() < 0.03:
             raise TornError
 

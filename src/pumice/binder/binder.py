@@ -6,7 +6,7 @@ cluster already has, or was sent a moment ago, is not written again.
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
@@ -34,6 +34,7 @@ from pumice.binder.status_writes import (
 )
 from pumice.binder.write_results import WriteResult, WriteResults
 from pumice.cluster.base import Cluster, DirectWriter, Done, Lane, Write, Writer
+from pumice.core.status import Status
 from pumice.errors import (
     ClusterError,
     ConflictError,
@@ -52,6 +53,8 @@ _STATUS_OF: Final = {
     "queue": QUEUE,
 }
 _PRUNED_EACH: Final = 64  # cycles
+_STARTING: Final = frozenset(status.label for status in (Status.BINDING, Status.BOUND))
+"""Statuses of pods that are on their way to run."""
 _log = logs.get("binder")
 
 
@@ -61,6 +64,14 @@ class _WaitingStatus(msgspec.Struct):
     reason: str = "Unschedulable"
     message: str = ""
     nominated: str | None = None
+
+
+class _Held(NamedTuple):
+    """A status of a group that counts as written, until when it waits for the next one."""
+
+    state: PodGroupState
+    until: float
+    uid: str
 
 
 class Binder:
@@ -78,6 +89,7 @@ class Binder:
         write_events: bool = True,
         clock: Callable[[], float] | None = None,
         on_failure: Callable[[], None] | None = None,
+        hold_s: float = 0.0,
     ) -> None:
         """Make one.
 
@@ -85,6 +97,8 @@ class Binder:
         no place.  Without ``write_conditions`` no condition shows why pods wait, without
         ``write_events`` no event tells what happened.  ``clock`` measures how long answers take.
         ``on_failure`` is called once the result of a failed write can be drained, on any thread.
+        The status of a job whose pods are being bound is held for ``hold_s``: it changes again
+        when they are bound and when they run, and is then written once.
         """
         self._cluster = cluster
         self._writer: Writer = writer or DirectWriter(cluster)
@@ -98,13 +112,16 @@ class Binder:
         self._reported: deque[WriteResult] = deque()
         self._underway: set[tuple[str, str, str]] = set()
         self._statuses = StatusWrites(self._clock)
+        self._hold_s = hold_s
+        self._held: dict[str, _Held] = {}
+        """Statuses of groups whose jobs are starting."""
         self._deferred: dict[str, _WaitingStatus] = {}
         self._stored: dict[str, Mapping[str, str]] = {}
         """Data of ConfigMaps as last written."""
         self._evicted: dict[str, tuple[Pod, str]] = {}
         """Leaving pods as they were, since they may be gone when the answer arrives."""
         self.written_groups: dict[str, tuple[PodGroupStatus, dict[str, str]]] = {}
-        """Status and annotations of groups that the last ``apply`` handed in."""
+        """Status and annotations of groups that the last ``apply`` handed in, or holds."""
         self._events = EventRecorder(self._submit if write_events else None, source)
         self._cycles = 0
         self._time = ""
@@ -131,8 +148,7 @@ class Binder:
             self._store(config_map, data)
         for pod in decisions.opened_gates:
             self._remove_gate(pod)
-        for group, state in decisions.pod_groups.items():
-            self._write_group(group, state)
+        self._write_groups(decisions)
         for group, change in decisions.promises.items():
             self._write_promise(group, change)
         for queue, amounts in decisions.queues.items():
@@ -268,19 +284,40 @@ class Binder:
             patch = {"metadata": {"uid": known.metadata.uid}, "spec": {"schedulingGates": gates}}
             self._patch("gate", "Pod", pod, known, patch, patch_type="strategic")
 
-    def _write_group(self, group: str, state: PodGroupState) -> None:
-        known = self._known(POD_GROUP, group)
+    def _write_groups(self, decisions: Decisions) -> None:
+        """Write statuses of groups, and those that were held long enough."""
+        for group, state in decisions.pod_groups.items():
+            is_starting = not _STARTING.isdisjoint(decisions.task_statuses.get(group, ()))
+            self._write_group(group, state, is_starting=is_starting)
+        for group, held in [*self._held.items()]:
+            known = self._known(POD_GROUP, group)
+            if known is None or known.metadata.uid != held.uid:
+                del self._held[group]
+            elif held.until <= self._clock():
+                self._write_group(group, held.state)
+
+    def forget_held(self) -> None:
+        """Drop statuses that are held; those that are still to be written are decided again."""
+        self._held.clear()
+
+    def _write_group(self, group: str, state: PodGroupState, *, is_starting: bool = False) -> None:
+        known, held, now = self._known(POD_GROUP, group), self._held.pop(group, None), self._clock()
         if not isinstance(known, PodGroup):
             return
         annotations = group_annotations(known, state)
         status = group_status(known, state, cycle=self._transition, time=self._time)
         if status is None and not annotations:
             return
-        if self._statuses.begin("group", group, known, state):
-            status = status or known.status
+        status, until = status or known.status, now + self._hold_s
+        if is_starting and now < (held.until if held else until):
+            self._held[group] = _Held(state, held.until if held else until, known.metadata.uid)
+            self.written_groups[group] = status, annotations
+        elif self._statuses.begin("group", group, known, state):
             patch = group_patch(known, status, annotations)
             self._patch("group", POD_GROUP, group, known, patch)
             self.written_groups[group] = status, annotations
+        elif held is not None:  # it counts as written: another one is still on its way
+            self._held[group] = _Held(state, until, known.metadata.uid)
 
     def _write_promise(self, group: str, change: PromiseChange) -> None:
         known = self._known(POD_GROUP, group)

@@ -192,6 +192,57 @@ def test_a_status_on_its_way_is_not_written_again(cluster: Any) -> None:
     assert writer.verbs() == ["patch", "patch"]
 
 
+def of_a_start(label: str, **state: Any) -> Decisions:
+    states = {"default/new": PodGroupState(**state)}
+    return Decisions(pod_groups=states, task_statuses={"default/new": {label: 1}})
+
+
+def test_the_status_of_a_job_that_starts_is_written_once(cluster: Any) -> None:
+    cluster.create(pod_group("new", phase=None))
+    writer, clock = Held(), cluster.clock
+    binder = Binder(cluster, writer=writer, clock=clock.now, hold_s=0.5)
+    for label, state in (("Binding", "Inqueue"), ("Bound", "Running")):
+        binder.apply(of_a_start(label, phase=state))
+        assert binder.written_groups["default/new"][0].phase == state  # decided from here on
+        clock.advance(0.2)
+    assert writer.verbs() == []
+    binder.apply(of_a_start("Running", phase="Running", running=1))
+    assert writer.verbs() == ["patch"]
+    clock.advance(10)
+    binder.apply(Decisions())
+    assert writer.verbs() == ["patch"]
+
+
+def test_a_held_status_is_written_though_pods_take_long_to_run(cluster: Any) -> None:
+    cluster.create(pod_group("new", phase=None))
+    binder = Binder(cluster, clock=cluster.clock.now, hold_s=0.5)
+    binder.apply(of_a_start("Binding", phase="Inqueue"))
+    cluster.clock.advance(0.3)
+    binder.apply(of_a_start("Bound", phase="Running"))
+    assert "phase" not in cluster.get(GROUP, "default", "new")["status"]
+    cluster.clock.advance(0.3)
+    binder.apply(Decisions())
+    assert cluster.get(GROUP, "default", "new")["status"]["phase"] == "Running"
+
+
+@pytest.mark.parametrize("made_anew", [True, False])
+def test_a_held_status_is_not_written_to_another_group_or_by_a_new_lead(
+    cluster: Any, made_anew: bool
+) -> None:
+    cluster.create(pod_group("new", phase=None))
+    writer = Held()
+    binder = Binder(cluster, writer=writer, clock=cluster.clock.now, hold_s=0.5)
+    binder.apply(of_a_start("Binding", phase="Inqueue"))
+    if made_anew:
+        cluster.delete(GROUP, "default", "new")
+        cluster.create(pod_group("new", phase=None))
+    else:
+        binder.forget_held()
+    cluster.clock.advance(1)
+    binder.apply(Decisions())
+    assert writer.verbs() == []
+
+
 def gated(cluster: Any, name: str, *gates: str) -> None:
     spec = {"schedulingGates": [{"name": gate} for gate in gates]}
     cluster.create(pod(name, group="g", annotations={QUEUE_GATE: "true"}, spec=spec))

@@ -173,6 +173,7 @@ class LiveScheduler:
             write_conditions=write_conditions,
             clock=self._clock,
             on_failure=wake,
+            hold_s=PATIENCE_S if wake is not None else 0.0,
         )
 
     def look(self) -> bool:
@@ -242,6 +243,7 @@ class LiveScheduler:
         self.informer = self._new_informer()
         self.informer.sync()
         self.recovery.move_to(self.informer, self._clock())
+        self.binder.forget_held()
         self.volumes.move_to(self.informer)
 
     def _write(self, decisions: Decisions, withheld: Withheld) -> WriteResults:
