@@ -167,8 +167,13 @@ class _Table:
         columns = zip(*(line.cells for line in self._rows), strict=True)
         widths = [max(map(_width, column)) for column in columns]
         total = sum(widths) + len(_GAP) * (len(widths) - 1)
-        if sys.stdout.isatty() and total > get_terminal_size().columns:
-            self._print_folded()
+        room = get_terminal_size().columns
+        if sys.stdout.isatty() and total > room:
+            longest = widths.index(max(widths))
+            if room - (total - widths[longest]) < _LEAST_PROSE < widths[longest] and longest:
+                self._print_stacked(longest, widths, room)
+            else:
+                self._print_folded()
             return
         for number, line in enumerate(self._rows):
             cells = zip(line.cells, widths, self._sides, strict=True)
@@ -188,6 +193,21 @@ class _Table:
             table.add_row(*line.cells, style=line.style)
         Console(highlight=False, markup=False, emoji=False).print(table)
 
+    def _print_stacked(self, longest: int, widths: list[int], room: int) -> None:
+        """Print the longest cell of a row below the others, which are short."""
+        short = [column for column in range(len(widths)) if column != longest]
+        fits = sum(widths[column] for column in short) + len(_GAP) * (len(short) - 1) <= room
+        for number, line in enumerate(self._rows):
+            cells = [
+                _padded(line.cells[column], widths[column] if fits else 0, self._sides[column])
+                for column in short
+            ]
+            echo(_GAP.join(cells).rstrip(), **_STYLES[line.style])
+            if number == 0:
+                echo("─" * room)
+            else:
+                print_text(line.cells[longest], indent=_GAP)
+
 
 class _Line(NamedTuple):
     cells: tuple[str, ...]
@@ -195,6 +215,8 @@ class _Line(NamedTuple):
 
 
 _GAP: Final = " " * 3
+_LEAST_PROSE: Final = 30
+"""Columns of a terminal that a long text needs beside others."""
 _STYLES: Final[dict[str, dict[str, Any]]] = {"": {}, "bold": {"bold": True}, "red": {"fg": "red"}}
 
 

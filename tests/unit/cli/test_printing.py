@@ -63,6 +63,22 @@ def test_tables_line_up_and_are_folded_only_where_they_do_not_fit(
     assert "x" * 33 not in capsys.readouterr().out
 
 
+def test_a_reason_without_room_beside_the_rest_stands_below_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "50")
+    why = "no node has nvidia.com/gpu: render-worker-0 asks for nvidia.com/gpu 1"
+    print_rows(["job", "cause", "why", "starts"], [["data/render", "Insufficient", why, "never"]])
+    assert capsys.readouterr().out.splitlines() == [
+        "job           cause          starts",
+        "─" * 50,
+        "data/render   Insufficient   never",
+        "   no node has nvidia.com/gpu: render-worker-0 asks",
+        "   for nvidia.com/gpu 1",
+    ]
+
+
 def test_a_long_table_takes_no_time_to_lay_out(capsys: pytest.CaptureFixture[str]) -> None:
     started = time.process_time()
     print_rows(["queue", "a", "b", "c"], [[f"q{row}", "1", "2", "3"] for row in range(20_000)])
