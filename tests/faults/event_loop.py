@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 from asyncio import _set_running_loop
-from typing import Any, cast
+from typing import Any
 
 from pumice.clock import EPOCH, Timer
 from tests.faults.simulation import SimulatedProcess
@@ -34,7 +34,10 @@ class _Call:
 
     def __call__(self) -> None:
         """Make the call, unless the process is no more; later if it is frozen."""
-        if self._callback is not None and not self.loop.process.holds_back(self):
+        process = self.loop.process
+        if self._callback is None or not process.alive:
+            return
+        if not (process.frozen_until and process.holds_back(self)):
             self.make()
 
     def make(self) -> None:
@@ -58,17 +61,13 @@ class _TimedCall(_Call):
     __slots__ = ("_when", "timer")
 
     timer: Timer
-
-    def __init__(self, when: float, *call: Any) -> None:
-        super().__init__(*call)
-        self._when = when
+    _when: float
 
     def when(self) -> float:
         return self._when
 
     def cancel(self) -> None:
-        self.timer.cancel()
-        super().cancel()
+        self.timer.action = self._callback = None
 
 
 class SimulatedEventLoop(asyncio.AbstractEventLoop):
@@ -81,14 +80,14 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
         process.on_kill.append(self._unwind)
 
     def time(self) -> float:
-        return self.process.monotonic()
+        return self.process.simulation.clock._now - EPOCH
 
     def call_soon(  # type: ignore[override]  # hands its arguments on
         self, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
-        call = _Call(self, callback, args, context)
+        call: Any = _Call(self, callback, args, context)
         self.process.soon_call(call)
-        return cast("asyncio.Handle", call)
+        return call  # as much of a handle as anyone uses
 
     def call_soon_threadsafe(  # type: ignore[override]  # hands its arguments on
         self, callback: Any, *args: Any, context: contextvars.Context | None = None
@@ -103,9 +102,10 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
     def call_at(  # type: ignore[override]  # hands its arguments on
         self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        call = _TimedCall(when, self, callback, args, context)
+        call: Any = _TimedCall(self, callback, args, context)
+        call._when = when
         call.timer = self.process.simulation.clock.call_at(when + EPOCH, call)
-        return cast("asyncio.TimerHandle", call)
+        return call  # as much of a handle as anyone uses
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)

@@ -38,7 +38,7 @@ class Chance:
 
     def between(self, low: float, high: float) -> float:
         """Draw a number from a range, in milliseconds so that it can be read."""
-        return round(low + (high - low) * self.number(), 3)
+        return round(low + (high - low) * float(self._random.random()), 3)
 
     def integer(self, low: int, high: int) -> int:
         """Draw a whole number from a range, both ends included."""
@@ -54,7 +54,7 @@ class Chance:
 
     def happens(self, rate: float) -> bool:
         """Draw whether something happens."""
-        return rate > 0 and self.number() < rate
+        return rate > 0 and bool(self._random.random() < rate)
 
 
 @dataclass(frozen=True)

@@ -256,9 +256,9 @@ class Invariants:
 
     # At rest
 
-    def check_rest(self, processes: list[PumiceProcess]) -> None:
+    def check_rest(self, unsettled: list[str]) -> None:
         """Everything is accounted for, and all caches equal the cluster."""
-        for problem in self.unsettled(processes):
+        for problem in unsettled:
             self.fail(problem)
         self._check_evictions()
 

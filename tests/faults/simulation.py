@@ -102,17 +102,18 @@ class SimulatedProcess:
         """How far its wall clock is off."""
         self.threads: list[SimulatedThread] = []
         self.on_kill: list[Callable[[], None]] = []
-        self._frozen_until = 0.0
+        self.frozen_until = 0.0
+        """Until when all that is due for it waits; 0 if it is not frozen."""
         self._frozen: list[Callable[[], object]] = []
         self._last_words: deque[Callable[[], object]] | None = None
 
     def monotonic(self) -> float:
         """Return the time of its steady clock."""
-        return self.simulation.clock.now() - EPOCH
+        return self.simulation.clock._now - EPOCH
 
     def wall(self) -> float:
         """Return the time that its wall clock shows."""
-        return self.simulation.clock.now() + self.skew_s
+        return self.simulation.clock._now + self.skew_s
 
     def at(self, when: float, action: Callable[[], object]) -> Timer:
         """Do something at a time of the clock, later if the process is frozen then."""
@@ -130,7 +131,7 @@ class SimulatedProcess:
         if self._last_words is not None:
             self._last_words.append(call.make)
         else:
-            self.simulation.soon(call)
+            self.simulation._ready.append(call)
 
     def do(self, action: Callable[[], object]) -> None:
         """Do something now, unless the process is no more; later if it is frozen."""
@@ -141,7 +142,7 @@ class SimulatedProcess:
         """Return whether something must not be done now: it is no more, or keeps it for later."""
         if not self.alive:
             return True
-        if self._frozen_until and self._frozen_until > self.simulation.clock.now():
+        if self.frozen_until and self.frozen_until > self.simulation.clock._now:
             self._frozen.append(action)
             return True
         return False
@@ -159,12 +160,12 @@ class SimulatedProcess:
 
     def freeze(self, seconds: float) -> None:
         """Freeze it for a while, as a paused machine does; its clocks continue."""
-        self._frozen_until = self.simulation.clock.now() + seconds
-        self.simulation.clock.call_at(self._frozen_until, self.thaw)
+        self.frozen_until = self.simulation.clock.now() + seconds
+        self.simulation.clock.call_at(self.frozen_until, self.thaw)
 
     def thaw(self) -> None:
         """Continue after a freeze, with all that was due meanwhile, in order."""
-        self._frozen_until = 0.0
+        self.frozen_until = 0.0
         waiting, self._frozen = self._frozen, []
         for action in waiting:
             self.soon(action)
@@ -235,8 +236,8 @@ class Simulation:
                     raise StuckError
             if not clock.step(until):
                 break
-            if clock.now() > instant:
-                steps, instant = 0, clock.now()
+            if clock._now > instant:
+                steps, instant = 0, clock._now
         if not over():
             clock.advance_to(until)
 

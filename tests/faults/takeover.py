@@ -10,7 +10,7 @@ from tests.faults.upheaval import Stage, Upheaval
 from tests.faults.workload import CPUS, OUTAGE_AT_S, cpus_of
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})
-_EXPIRES_S: Final = (5.0, 11.0)
+_EXPIRES_S: Final = (4.5, 8.0)
 """How long an outage lasts in which the lease runs out, after 7 s without a renewal."""
 
 
@@ -24,7 +24,7 @@ class Takeover(Upheaval):
         self._end = chance.one_of(
             [self._crash_leader, self._freeze_leader, self._stop_leader, self._stop_leader, None]
         )
-        at = OUTAGE_AT_S + chance.between(-1.0, 2.0)
+        at = OUTAGE_AT_S + chance.between(-2.0, 1.0)
         away_s = chance.between(*_EXPIRES_S)
         if self._end == self._stop_leader:  # it releases the lease, if the server is there
             away_s = chance.between(0.5, 5.0)

@@ -110,11 +110,11 @@ def draw_around_outage(seed: int) -> Workload:
 
     def when() -> float:
         begins = OUTAGE_AT_S
-        periods = (0.0, begins), (begins - 0.6, begins), (begins, begins + 14.0)
+        periods = (0.0, begins), (begins - 0.6, begins), (begins, begins + 7.0)
         return chance.between(*chance.one_of(periods))
 
-    jobs = 0.5 if chance.happens(0.25) else 0.0
-    _add_work(work, chance, chance.integer(3, 5), when, jobs=jobs, lasts_s=(1, 4))
+    jobs = 0.5 if chance.happens(0.15) else 0.0
+    _add_work(work, chance, chance.integer(2, 4), when, jobs=jobs, lasts_s=(1, 4))
     return work
 
 

@@ -68,6 +68,7 @@ class World:
     def __init__(self, seed: int, rates: Mapping[str, float], *, takeover: bool) -> None:
         self.seed = seed
         self._is_short = takeover
+        self._quiet_s = _QUIET_S / 2 if takeover else _QUIET_S
         self.log: list[str] = []
         self.simulation = Simulation()
         self.clock = self.simulation.clock
@@ -377,11 +378,13 @@ class World:
         deadline = self.clock.now() + _CONVERGED_S
         while self.clock.now() < deadline and not self._is_led():
             self.simulation.run(self.clock.now() + 1.0)
-        self.simulation.run(self.clock.now() + _QUIET_S, over=self._is_broken)
         # a request carried out long after its sender gave up may undo what is written already
-        while self.clock.now() < deadline and self.invariants.unsettled(self.processes):
-            self.simulation.run(self.clock.now() + _QUIET_S, over=self._is_broken)
-        self.invariants.check_rest(self.processes)
+        while True:
+            self.simulation.run(self.clock.now() + self._quiet_s, over=self._is_broken)
+            unsettled = self.invariants.unsettled(self.processes)
+            if not unsettled or self._is_broken() or self.clock.now() >= deadline:
+                break
+        self.invariants.check_rest(unsettled)
 
 
 def run(
