@@ -307,6 +307,8 @@ class Binder:
         annotations = group_annotations(known, state)
         status = group_status(known, state, cycle=self._transition, time=self._time)
         if status is None and not annotations:
+            if held is not None:  # what was held counted as written
+                self.written_groups[group] = known.status, {}
             return
         status, until = status or known.status, now + self._hold_s
         if is_starting and now < (held.until if held else until):

@@ -225,6 +225,14 @@ def test_a_held_status_is_written_though_pods_take_long_to_run(cluster: Any) -> 
     assert cluster.get(GROUP, "default", "new")["status"]["phase"] == "Running"
 
 
+def test_a_held_status_counts_no_longer_if_the_job_does_not_start(cluster: Any) -> None:
+    cluster.create(pod_group("new", phase="Inqueue"))
+    binder = Binder(cluster, writer=Held(), clock=cluster.clock.now, hold_s=0.5)
+    binder.apply(of_a_start("Binding", phase="Running"))
+    binder.apply(of_a_start("Pending", phase="Inqueue"))
+    assert binder.written_groups["default/new"][0].phase == "Inqueue"
+
+
 @pytest.mark.parametrize("made_anew", [True, False])
 def test_a_held_status_is_not_written_to_another_group_or_by_a_new_lead(
     cluster: Any, made_anew: bool
