@@ -75,7 +75,7 @@ def canary(
         print_heading("Conditions")
         print_rows(
             ("condition", "met", ""),
-            [(each.condition, "yes" if each.is_met else "NO", each.text) for each in verdicts],
+            [(each.condition, "yes" if each.is_met else "NO", each.figures) for each in verdicts],
         )
     else:
         print_data(found.to_dict(), output)

@@ -30,6 +30,11 @@ class Verdict:
     is_met: bool
     text: str
 
+    @property
+    def figures(self) -> str:
+        """The text without the condition."""
+        return self.text.removeprefix(f"{self.condition}: ")
+
 
 @dataclass(frozen=True)
 class Chapter:
@@ -140,7 +145,7 @@ def write_page(canary: Canary, path: Path, conf: str) -> None:
 def _chapters(canary: Canary) -> Iterator[Chapter]:
     found = canary.comparison
     marks = {True: "met", False: "NOT met"}
-    lines = [f"{marks[each.is_met]}: {each.condition} ({each.text})" for each in canary.verdicts]
+    lines = [f"{marks[each.is_met]}: {each.condition} ({each.figures})" for each in canary.verdicts]
     yield Chapter("Conditions", "All must be met.", lines)
     clear = "" if found.is_clear else ", not more than chance and the error of the simulation"
     wait = found.wait

@@ -130,7 +130,7 @@ def test_a_canary_judges_by_conditions(folder: Path, tmp_path: Path) -> None:
     good = ["--require", "jobs-later <= 1000"]
     done = CliRunner().invoke(main, [*words, *files, *good, "--require", "wait.mean@a < 0"])
     assert done.exit_code == 1, done.output
-    assert "wait.mean@a < 0: " in done.stdout
+    assert "wait.mean@a < 0      NO    20 s, before 20 s" in done.stdout
     cases = ET.fromstring((tmp_path / "junit.xml").read_text()).iter("testcase")  # noqa: S314
     assert {each.get("name"): each.find("failure") is not None for each in cases} == {
         "new.conf [fidelity]": False,
