@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from pumice.api.annotations import RUN_SECONDS
-from pumice.api.kinds import JOB, POD_GROUP, Manifest
+from pumice.api.kinds import ENDED_PHASES, JOB, POD_GROUP, Manifest
 from pumice.api.wording import counted, span
 from pumice.controllers.base import controller_of
-from pumice.diagnosis.cluster_state import key_of, title_of
+from pumice.diagnosis.cluster_state import ClusterState, key_of, title_of
 from pumice.diagnosis.played import Played, Terms
 from pumice.diagnosis.runner import unknown_votes
 
@@ -132,6 +132,7 @@ class SignOff:
 def sign_off(before: Played, after: Played, terms: Terms) -> SignOff:
     """Compare both sides; they are played on until all jobs have started that will."""
     sides = before, after
+    _note_stopped(before.timeline.beginning, after)
     costs = [_costs(side, before) for side in sides]
     named = (*before.first_waiting(), *after.first_waiting())
     stopped = (job for side in sides for job in _titles(side, side.losses.stopped))
@@ -185,6 +186,34 @@ def _costs(side: Played, earlier: Played) -> Costs:
     )
 
 
+def _note_stopped(first: ClusterState, side: Played) -> None:
+    """Note the jobs that a change itself stops: a drain takes their pods, not a cycle."""
+    world, lost = side.timeline.beginning, side.losses
+    nodes, first_nodes = world.of_kind("Node"), first.of_kind("Node")
+    pods = world.of_kind("Pod")
+
+    def stays(key: str, pod: Manifest) -> bool:
+        found, node = pods.get(key), pod["spec"]["nodeName"]
+        there = found is not None and (found.get("spec") or {}).get("nodeName") == node
+        return there and (node in nodes or node not in first_nodes)
+
+    for group, all_pods in first.pods_by_group.items():
+        placed = {key_of(pod): pod for pod in all_pods if _is_placed(pod)}
+        gone = [pod for key, pod in placed.items() if not stays(key, pod)]
+        stated = world.groups.get(group)
+        if not gone or stated is None:
+            continue
+        needed = int((stated.get("spec") or {}).get("minMember") or 0)
+        left = len(placed) - len(gone)
+        if left < needed <= len(placed):
+            lost.stop(group, is_gang=needed > 1, keeps_some=left > 0)
+
+
+def _is_placed(pod: Manifest) -> bool:
+    is_over = (pod.get("status") or {}).get("phase") in ENDED_PHASES
+    return bool((pod.get("spec") or {}).get("nodeName")) and not is_over
+
+
 def _titles(side: Played, groups: Iterable[str]) -> list[str]:
     """Name the jobs of pod groups, also of those that are gone."""
     known = (*side.first_groups, *side.timeline.cluster.list(POD_GROUP)[0])
@@ -207,9 +236,9 @@ def _starts_in(side: Played, job: str) -> float | None:
     since = start
     if job in side.course.running:
         evicted = [each.at for each in story.evictions if each.job == job]
-        if not evicted:
+        if not evicted and job not in _titles(side, side.losses.stopped):
             return 0.0
-        since = evicted[0]
+        since = evicted[0] if evicted else start
     return next((e.at - start for e in story.binds if e.job == job and e.at >= since), None)
 
 

@@ -126,9 +126,13 @@ class Losses(FactsObserver):
         losing = {pod.job for pod in self.facts.evicted}
         for gang in self.facts.gangs:
             if gang.job in losing and gang.is_stopped:
-                self.stopped[gang.job] = None
-                if gang.needed > 1:
-                    (self.broken if gang.holding else self.whole)[gang.job] = None
+                self.stop(gang.job, is_gang=gang.needed > 1, keeps_some=gang.holding > 0)
+
+    def stop(self, job: str, *, is_gang: bool, keeps_some: bool) -> None:
+        """Note a job that has fewer pods left than it needs."""
+        self.stopped[job] = None
+        if is_gang:
+            (self.broken if keeps_some else self.whole)[job] = None
 
 
 class BelowDue(Observer):

@@ -6,7 +6,7 @@ import pytest
 
 from pumice.api.conditions import conditions
 from pumice.clock import Deadline
-from pumice.diagnosis.settings import nodes_from_text, use_conf
+from pumice.diagnosis.settings import drain_node, nodes_from_text, remove_node, use_conf
 from pumice.diagnosis.signoff import FIGURES, SignOff
 from pumice.diagnosis.whatif import Question, what_if
 from pumice.errors import InputError
@@ -48,6 +48,16 @@ def test_a_gang_that_loses_pods_is_broken_and_counted_by_queue_and_priority(
     assert (found.earlier, found.later) == (1, 1)  # the wide job does not run again
     assert any("2 evicted pods without a controller: taken to be gone" in x for x in found.unknown)
     assert any("4 running pods taken to run for ever" in each for each in found.unknown)
+
+
+@pytest.mark.parametrize("how", ["drained", "removed"])
+def test_a_gang_that_loses_pods_with_a_node_is_broken(world: Any, job: Any, how: str) -> None:
+    nodes = [queue("default"), node("n1", cpu=2), node("n2", cpu=2)]
+    there = world([*nodes, *job("wide", cpu=2, pods=2, nodes=["n1", "n2"])])
+    found = signed(there, drain_node(there, "n2") if how == "drained" else remove_node("n2"))
+    assert (found.before.gangs_broken, found.after.gangs_broken) == ([], ["default/wide"])
+    assert (found.after.evictions, found.after.gangs_evicted) == (0, [])
+    assert [(each.before_s, each.after_s) for each in found.starts] == [(0.0, None)]
 
 
 @pytest.mark.parametrize(("least", "broken"), [(4, True), (2, False), (0, False)])
