@@ -87,7 +87,9 @@ class Plots:
         else:
             ax.yaxis.get_major_locator().set_params(integer=True)
         order = "" if len(runs) <= _NAMED else ", in order of arrival"
-        title = f"Jobs under {first.name}: grey waits, colour runs"
+        total = len(first.outcome.runs)
+        which = "Jobs" if len(runs) == total else f"The first {len(runs)} of {total:,} jobs"
+        title = f"{which} under {first.name}: grey waits, colour runs"
         return self._finish(ax, self._time, f"job{order}", title, legend=False)
 
     def slowdowns(self, ax: Any = None) -> Any:

@@ -153,6 +153,7 @@ def test_plots_are_drawn(both: pumice.Results, what: str) -> None:
 
 def test_the_lines_of_jobs_are_named_while_there_is_room(both: pumice.Results) -> None:
     ax = both.plot.gantt(most=3)
+    assert ax.get_title().startswith("The first 3 of ")
     names = [tick.get_text() for tick in ax.get_yticklabels()]
     assert len(names) == 3
     assert all("/" in name for name in names)
