@@ -2,10 +2,12 @@
 
 import os
 import socket
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from pumice.cli.demo.living_cluster import demo_runs
@@ -96,3 +98,11 @@ def test_the_demo_has_two_simulations_to_compare() -> None:
         assert runs == ["demo:lending", "demo:reclaiming"]
         assert all(library.run(each) for each in runs)
     assert not folder.exists()
+
+
+def test_the_configuration_of_the_demo_gives_no_warnings(tmp_path: Path) -> None:
+    demo = resources.files("pumice.cli.demo").joinpath("living_cluster.yaml").read_text("utf-8")
+    file = tmp_path / "demo.conf"
+    file.write_text(yaml.safe_load(demo)["conf"])
+    result = CliRunner().invoke(main, ["config", "check", str(file)])
+    assert "no problems" in result.output
