@@ -377,7 +377,10 @@ def _token(*place: str) -> str:
 
 def _read_token(token: str) -> tuple[str, str, str]:
     try:
-        namespace, name, version = json.loads(base64.urlsafe_b64decode(token))
+        place = json.loads(base64.urlsafe_b64decode(token))
     except (ValueError, TypeError, RecursionError):
-        raise RequestError(400, "continue key is not valid") from None
-    return str(namespace), str(name), str(version)
+        place = None
+    match place:
+        case [str(namespace), str(name), str(version)] if version.isdecimal():
+            return namespace, name, version
+    raise RequestError(400, "continue key is not valid")

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from email.utils import formatdate
+from functools import partial
 from typing import Final, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -25,6 +26,7 @@ from pumice.serve.http_server import (
     Site,
     foreign_request,
     read_body,
+    sending,
     write_in_parts,
     write_in_time,
 )
@@ -36,6 +38,10 @@ _MOST_WATCHES: Final = 400
 """Fewer than the connections that are served: other requests find room."""
 _MOST_WARNINGS: Final = 20
 _LONGEST_WARNING: Final = 200
+_COPIES: Final = 3
+"""How often a WebSocket holds a message until it is read."""
+_REMEMBERED: Final = 32 << 20
+"""Bytes of written objects after which those written before as many are forgotten."""
 _GATHER_S: Final = 0.02
 """How long news is gathered while watches have just been sent some, as reflectors do it."""
 _LONGEST_MESSAGE: Final = 4096
@@ -60,6 +66,8 @@ class ApiServer:
         self._stopping = False
         self._changed: set[asyncio.Event] = set()
         """One for each watch that waits for news."""
+        self._written = self._compacted_next = 0
+        """Bytes of the objects written since a version, up to which changes are forgotten next."""
         self._has_news = False
         self._is_waking = False
         api.cluster.listeners.append(self._notice)
@@ -108,11 +116,21 @@ class ApiServer:
             answer = Answer(429, failure(problem, self.api.cluster.kinds))
         if answer.watch is None:
             response = _response(answer)
+            if request.method not in ("GET", "HEAD") and isinstance(response.body, bytes):
+                await self._unlocked(partial(self._forget, len(response.body)))
             response.headers["Date"] = formatdate(self.api.cluster.now(), usegmt=True)
             return response
         if web.WebSocketResponse().can_prepare(request):
             return await self._converse(request, answer.watch)
         return await self._stream(request, answer.watch)
+
+    def _forget(self, written: int) -> None:
+        """Forget the changes before the latest large ones: each may hold an object of its own."""
+        self._written += written
+        if self._written > _REMEMBERED:
+            cluster = self.api.cluster
+            cluster.compact(self._compacted_next)
+            self._written, self._compacted_next = 0, cluster.version
 
     async def _unlocked(self, ask: Callable[[], _T]) -> _T:
         """Ask the cluster: at once if its lock is free, else in a thread that waits for it."""
@@ -136,7 +154,12 @@ class ApiServer:
         response = web.StreamResponse(headers={"Content-Type": JSON})
         response.enable_chunked_encoding()
         await response.prepare(request)
-        await self._follow(watch, lambda lines: write_in_parts(request, response, lines))
+
+        async def send(lines: bytes) -> None:
+            with sending(request, len(lines)):
+                await write_in_parts(request, response, lines)
+
+        await self._follow(watch, send)
         await response.write_eof()
         return response
 
@@ -148,8 +171,9 @@ class ApiServer:
         await response.prepare(request)
 
         async def send(lines: bytes) -> None:
-            for line in lines.splitlines():
-                await write_in_time(request, response.send_str(line.decode()))
+            with sending(request, _COPIES * len(lines)):
+                for line in lines.splitlines():
+                    await write_in_time(request, response.send_str(line.decode()))
 
         async def tell() -> None:
             with suppress(ConnectionError):
@@ -174,6 +198,7 @@ class ApiServer:
                 lines = await self._unlocked(watch.poll)
                 if lines:
                     await send(lines)
+                lines = b""  # it may be large, and the next one far away
                 if watch.over:
                     break
                 if watch.has_more:

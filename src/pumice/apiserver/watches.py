@@ -21,7 +21,7 @@ from pumice.errors import ClusterError
 _BOOKMARK_S: Final = 60.0
 _AT_ONCE: Final = 1000
 """Changes in one answer of ``poll``; all watches come to them before their lines are forgotten."""
-_PART: Final = 64 * 1024
+_PART: Final = 32 * 1024
 """Bytes of one answer of ``poll``, and one line more: a client may not read, and many may watch."""
 _KEPT: Final = 16 << 20
 """Bytes of the lines that are kept."""
@@ -88,8 +88,8 @@ class Watch:
         self._deadline = timer() + request.timeout_s
         self._bookmarked_at = timer()
         self._is_first = True
-        self._untold: Iterator[bytes] | None = None
-        """Lines of what happened that ``poll`` has yet to return."""
+        self._untold: Iterator[Event] | None = None
+        """What happened that ``poll`` has yet to return."""
         self.over = False
         self.has_more = False
         """Whether more happened than the last ``poll`` returned."""
@@ -125,16 +125,16 @@ class Watch:
             found = self._cluster.watch(
                 request.kind.name, request.namespace, self._since, bookmarks=True
             )
-            self._untold = self._lines(self._filter.apply(self._up_to_bookmark(found)))
+            self._untold = self._filter.apply(self._up_to_bookmark(found))
         lines: list[bytes] = []
-        size = 0
-        for line in self._untold:
+        size, now = 0, self._cluster.now()
+        for event in self._untold:
             if len(lines) == _AT_ONCE or size > _PART:
-                self._untold = chain((line,), self._untold)
+                self._untold = chain((event,), self._untold)
                 self.has_more = True
                 return b"".join(lines)
-            lines.append(line)
-            size += len(line)
+            lines.append(self._encoded(event, now))
+            size += len(lines[-1])
         self._untold, self.has_more = None, False
         return b"".join(lines)
 
@@ -145,14 +145,11 @@ class Watch:
             else:
                 yield event
 
-    def _lines(self, events: Iterable[Event]) -> Iterator[bytes]:
+    def _encoded(self, event: Event, now: float) -> bytes:
         request = self._request
         if request.form.is_whole and self._is_stored:
-            yield from map(self._event_lines.line, events)
-            return
-        now = self._cluster.now()
-        for event in events:
-            yield _line(event.type, one(event.object, request.kind, request.form, now))
+            return self._event_lines.line(event)
+        return _line(event.type, one(event.object, request.kind, request.form, now))
 
     def _bookmark(self, *, initial: bool = False) -> bytes:
         self._bookmarked_at = self._timer()

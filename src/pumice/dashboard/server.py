@@ -33,7 +33,7 @@ from pumice.dashboard.questions import (
 from pumice.dashboard.security import COOKIE, Guard, refusal
 from pumice.dashboard.view import EVERYTHING, Scope, hide
 from pumice.errors import InputError, PumiceError, Words
-from pumice.serve.http_server import HttpServer, Site, read_body, write_in_parts
+from pumice.serve.http_server import HttpServer, Site, read_body, sending, write_in_parts
 
 _TYPES: Final = {
     ".css": "text/css",
@@ -358,7 +358,8 @@ class Dashboard:
                         await changed.wait()
                 changed.clear()
                 news = b"data: " + msgspec.json.encode(self._state()) + b"\n\n"
-                await write_in_parts(request, response, news)
+                with sending(request, len(news)):
+                    await write_in_parts(request, response, news)
                 await asyncio.sleep(_TICK_S)
         except ConnectionResetError:
             pass

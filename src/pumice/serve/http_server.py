@@ -118,19 +118,28 @@ class _Answers:
             ConnectionResetError: the client has left, or does not read.
         """
         body = memoryview(answer.body if isinstance(answer.body, bytes) else b"")
-        if not self._has_room(len(body)):
-            later = {"Retry-After": "1"}
-            return web.Response(status=429, headers=later, text="too many large answers at once\n")
-        sent = web.StreamResponse(status=answer.status, headers=answer.headers)
-        sent.content_length = len(body)
-        self._unread[request.protocol] = len(body), time.monotonic()
-        try:
+        with self.holding(request, len(body)) as has_room:
+            if not has_room:
+                later, text = {"Retry-After": "1"}, "too many large answers at once\n"
+                return web.Response(status=429, headers=later, text=text)
+            sent = web.StreamResponse(status=answer.status, headers=answer.headers)
+            sent.content_length = len(body)
             await sent.prepare(request)
             await write_in_parts(request, sent, body)
             await sent.write_eof()
+            return sent
+
+    @contextmanager
+    def holding(self, request: web.Request, size: int) -> Iterator[bool]:
+        """Count an answer or a part of one while it is sent; yield whether there is room for it."""
+        has_room = self._has_room(size)
+        if has_room:
+            self._unread[request.protocol] = size, time.monotonic()
+        try:
+            yield has_room
         finally:
-            del self._unread[request.protocol]
-        return sent
+            if has_room:
+                del self._unread[request.protocol]
 
     def _has_room(self, size: int) -> bool:
         """Make room for one more if need be: clients that read slowly are left."""
@@ -156,7 +165,7 @@ class _Entrance:
         """New connections, until the handshake is done."""
         self._accepting: list[asyncio.Task[None]] = []
         self.bodies = _Bodies()
-        self._answers = _Answers()
+        self.answers = _Answers()
 
     def open(self, server: web.Server) -> None:
         """Begin to accept."""
@@ -175,7 +184,7 @@ class _Entrance:
         try:
             answer = await handler(request)
             if _is_large(answer) and request.method != "HEAD":
-                answer = await self._answers.send(request, answer)
+                answer = await self.answers.send(request, answer)
             return answer
         finally:
             self._asked.discard(protocol)
@@ -365,6 +374,25 @@ def foreign_request(request: web.Request, hosts: Container[str]) -> str:
     if site not in ("same-origin", "none") and not is_visit:
         return "requests of other sites are not answered"
     return ""
+
+
+@contextmanager
+def sending(request: web.Request, size: int) -> Iterator[None]:
+    """Count a part of an answer that goes on while it is sent.
+
+    Raises:
+        ConnectionResetError: it is large, and so many are unread that the client has to ask again.
+    """
+    entrance = request.get(_ENTRANCE)
+    if entrance is None or size <= _CHUNK:
+        yield
+        return
+    with entrance.answers.holding(request, size) as has_room:
+        if not has_room:
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionResetError("too many large answers at once")
+        yield
 
 
 async def write_in_parts(

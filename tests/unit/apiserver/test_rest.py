@@ -1,5 +1,6 @@
 """The REST API without a wire: verbs, errors, lists, dry runs, discovery."""
 
+import base64
 import json
 from typing import Any
 
@@ -229,6 +230,9 @@ def test_a_long_list_comes_in_pages(client: Any) -> None:
         assert page["metadata"]["remainingItemCount"] == 5 - len(found)
     assert found == names
     assert client.get(f"{PODS}?continue=%%")[0] == 400
+    for forged in ({"a": 1, "b": 2, "c": 3}, ["", "a", "latest"], ["", "a", 5], ["", "a"], "abc"):
+        token = base64.urlsafe_b64encode(json.dumps(forged).encode()).decode()
+        assert client.get(f"{PODS}?continue={token}")[0] == 400
     assert client.get(f"{PODS}?limit=x")[0] == 400
 
 

@@ -8,6 +8,7 @@ import time
 from asyncio import run
 from collections.abc import Iterator
 from contextlib import ExitStack
+from socket import create_connection
 from typing import Any
 
 import aiohttp
@@ -20,6 +21,7 @@ from pumice.clock import EPOCH, VirtualClock, wall_time
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import Connection
+from pumice.errors import GoneError
 from pumice.serve import http_server
 from pumice.testing import pod
 
@@ -289,3 +291,48 @@ def test_ages_are_told_by_the_clock_of_the_cluster(server: Any, cluster: Any) ->
             client.list("Pod")
         assert there.now() == pytest.approx(cluster.now(), abs=60)
         assert here.now() == pytest.approx(wall_time(), abs=60)
+
+
+@pytest.mark.parametrize("header", ["", "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n"])
+@pytest.mark.parametrize("upgrade", [True, False])
+def test_large_objects_of_watches_that_are_not_read_take_bounded_memory(
+    cluster: Any, server: Any, monkeypatch: pytest.MonkeyPatch, header: str, *, upgrade: bool
+) -> None:
+    large = 24 << 20  # more than sockets hold
+    monkeypatch.setattr(http_server, "_MOST_HELD", 4 * large)
+    monkeypatch.setattr(http_server, "_SLOW_S", 60.0)
+    spec = {"containers": [{"name": "c", "image": "i", "args": ["x" * large]}]}
+    cluster.create({**pod("a"), "spec": spec})
+    if upgrade:
+        header += "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        header += "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    query = "watch=1&includeObject=Object"
+    with ExitStack() as stack:
+        clients = []
+        for _ in range(6):
+            client = create_connection(("127.0.0.1", server.port), 20)
+            clients.append(stack.enter_context(client))
+            head = f"GET {PODS}?{query} HTTP/1.1\r\nHost: localhost\r\n{header}\r\n"
+            client.sendall(head.encode())
+            time.sleep(0.2)  # they are answered in turn
+        until = time.monotonic() + 20
+        while server.watching > (1 if upgrade else 3) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert 0 < server.watching <= (1 if upgrade else 3)  # the others have to ask again
+
+
+def test_what_large_objects_were_is_forgotten(
+    cluster: Any, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api_server, "_REMEMBERED", 100_000)
+    base = "/api/v1/namespaces/default/configmaps"
+    large = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    ask(connection, "POST", base, large)
+    first = cluster.version
+    for number in range(10, 30):
+        changed = {**large, "data": {"a": f"{number}" * 10_000}}
+        assert ask(connection, "PUT", f"{base}/a", changed)[0] == 200
+    with pytest.raises(GoneError):
+        cluster.watch("ConfigMap", since=str(first))
+    recent = cluster.watch("ConfigMap", since=str(cluster.version - 5))
+    assert [event.object["data"]["a"][:2] for event in recent] == ["25", "26", "27", "28", "29"]
