@@ -113,7 +113,7 @@ def _arriving(file: io.FileIO, mode: int) -> Iterator[bytes]:
         elif piece is None:
             ready.poll()
         elif time.monotonic() > patience:
-            raise OSError(errno.EPIPE, "a pipe that nobody writes to")
+            raise OSError(errno.EPIPE, "a pipe without a writer")
         else:
             time.sleep(_PAUSE_S)
             continue

@@ -324,7 +324,7 @@ def _line(document: Any, finding: Any) -> Line:
 
 
 def _with_text(documents: list[Any], path: str) -> list[Any]:
-    """Give the only object of a JSON file its text: JSON is YAML too, and so has lines."""
+    """Return the only object of a JSON file with its text: JSON is YAML too, and has lines."""
     if len(documents) == 1 and documents[0].node is None and not documents[0].text:
         return [documents[0]._replace(text=read_text(Path(path)), line=1)]
     return documents
