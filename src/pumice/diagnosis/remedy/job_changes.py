@@ -457,6 +457,15 @@ def without_numa_policy(target: Target, _: Finding) -> Iterator[Change | None]:
     yield target.with_annotations("request no NUMA policy", marks, without="topologyPolicy")
 
 
+def within_numa_node(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
+    """Ask for no more CPUs than a NUMA node has free."""
+    free, asked = cause.numbers.get("free") or {}, cause.numbers.get("request") or 0
+    most = max((cpus for nodes in free.values() for cpus in nodes.values()), default=0)
+    if 0 < most < asked:
+        numbers = {"requests": {"cpu": asked}, "lacks": {"cpu": asked - most}}
+        yield from ask_for_less(target, Finding(cause.code, cause.text, cause.about, numbers))
+
+
 def revocable(target: Target, _: Finding) -> Iterator[Change | None]:
     """Allow its pods to use revocable nodes, from which they may be evicted again."""
     marks = {REVOCABLE_ZONE: "*", PREEMPTABLE: "true"}

@@ -96,7 +96,11 @@ _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
     Cause.POD_ANTI_AFFINITY: (job_changes.without_affinity,),
     Cause.TOPOLOGY_SPREAD: (job_changes.without_spread,),
     Cause.HOST_PORT: (job_changes.without_host_ports,),
-    Cause.NUMA_POLICY: (job_changes.without_numa_policy, cluster_changes.without_plugin),
+    Cause.NUMA_POLICY: (
+        job_changes.without_numa_policy,
+        job_changes.within_numa_node,
+        cluster_changes.without_plugin,
+    ),
     Cause.VOLUME: (cluster_changes.provide_volumes,),
     Cause.NODE_SHARD: (cluster_changes.without_plugin,),
     Cause.NODE_USAGE: (cluster_changes.without_plugin,),
