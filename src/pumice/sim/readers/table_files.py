@@ -259,7 +259,7 @@ def columns_of(path: Path) -> list[str]:
 # Cells of CSV files, which spreadsheets open: no text of a trace is taken for a formula there
 
 
-_FORMULA: Final = ("=", "+", "-", "@", "\t")
+_FORMULA: Final = frozenset("=+-@\t")
 _GUARD: Final = "'"
 """A spreadsheet reads what follows as text."""
 
@@ -268,7 +268,15 @@ def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Sequence[Any]
     """Write a table; a text that a spreadsheet would compute gets a mark before it."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow([_guarded(name) for name in columns])
-    writer.writerows(map(_guarded, row) for row in rows)
+    writer.writerows(  # millions of cells, few of which are odd
+        [
+            _guarded(cell)
+            if isinstance(cell, str) and (cell[:1] in _FORMULA or "\r" in cell)
+            else cell
+            for cell in row
+        ]
+        for row in rows
+    )
 
 
 def unguarded(text: str) -> str:
@@ -276,15 +284,13 @@ def unguarded(text: str) -> str:
     return text[1:] if text.startswith(_GUARD) and _is_formula(text[1:]) else text
 
 
-def _guarded(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    text = value.replace("\r", "\\r")  # would end a row: lines of ours end in another way
+def _guarded(text: str) -> str:
+    text = text.replace("\r", "\\r")  # would end a row: lines of ours end in another way
     return f"{_GUARD}{text}" if _is_formula(text) else text
 
 
 def _is_formula(text: str) -> bool:
-    if not text.startswith(_FORMULA):
+    if text[:1] not in _FORMULA:
         return False
     try:
         float(text)
