@@ -10,6 +10,13 @@ from pumice.api.annotations import NODE_GROUP, NOT_READY_TAINTS, OLD_ZONE, ZONE
 from pumice.api.codes import Cause
 from pumice.api.nodes import Taint
 from pumice.api.quantity import amount_text, base_units
+from pumice.api.storage import (
+    STATIC_ONLY,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    TopologyTerm,
+)
 from pumice.api.wording import counted, first_of, verb
 from pumice.core.labels import node_labels, tolerates
 from pumice.core.resources import Mask
@@ -59,6 +66,57 @@ def volume_numbers(snapshot: Snapshot, task: Task, refused: Mask) -> dict[str, A
             continue  # the nodes are in its zone, so it is another one
         return numbers | {"zone": zone, "nodeZones": zones}
     return {}
+
+
+def unbound_numbers(snapshot: Snapshot, task: Task) -> dict[str, Any]:
+    """Return what the first unbound claim of a pod asks for, and what its class offers."""
+    claims, classes = snapshot.kind("PersistentVolumeClaim"), snapshot.kind("StorageClass")
+    for volume in task.shape.spec.volumes:
+        source = volume.persistent_volume_claim
+        claim: PersistentVolumeClaim | None = source and claims.get(
+            f"{task.shape.namespace}/{source.claim_name}"
+        )
+        if claim is None or claim.spec.volume_name:
+            continue
+        found: StorageClass | None = classes.get(claim.class_name)
+        provisions = found is not None and found.provisioner not in ("", STATIC_ONLY)
+        limits = [] if found is None else [_allowed(term) for term in found.allowed_topologies]
+        if provisions and not limits:
+            continue  # one is made wherever the pod runs
+        free: list[PersistentVolume] = [
+            one
+            for one in snapshot.kind("PersistentVolume").values()
+            if one.class_name == claim.class_name and one.spec.claim_ref is None
+        ]
+        numbers = {
+            "volumeClaim": claim.metadata.name,
+            "storageClass": claim.class_name,
+            "request": claim.size,
+            "free": len(free),
+            "largest": max((one.size for one in free), default=0),
+        }
+        return numbers | ({"provisionedFor": "; or ".join(limits)} if provisions else {})
+    return {}
+
+
+def _allowed(term: TopologyTerm) -> str:
+    parts = (f"{one.key} {','.join(one.values)}" for one in term.match_label_expressions)
+    return " and ".join(parts)
+
+
+def _unbound(numbers: dict[str, Any]) -> str:
+    """Write what an unbound claim asks for, and what its class offers."""
+    what = f"claim {numbers['volumeClaim']} asks for {amount_text('memory', numbers['request'])}"
+    if "provisionedFor" in numbers:
+        limits = numbers["provisionedFor"]
+        return f"storage class {numbers['storageClass']} provisions only for {limits}"
+    free = numbers["free"]
+    if not free:
+        return f"{what}, and class {numbers['storageClass']} has no free volume"
+    largest = amount_text("memory", numbers["largest"])
+    which = "the only free volume" if free == 1 else f"the {free:,} free volumes"
+    has = f"{verb(free, 'has', 'have at most')} {largest}"
+    return f"{what}, and {which} of class {numbers['storageClass']} {has}"
 
 
 def _zone_of(volume: Any) -> tuple[str, str]:
@@ -459,8 +517,9 @@ def _neighbour_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> 
 def _volumes(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     """Name the volume out of reach, with its zone and those of the nodes."""
     numbers = _volume_numbers(funnel, constraint, before)
-    if not numbers:
-        return _plain(funnel, constraint, before)
+    if "volume" not in numbers:
+        text = _plain(funnel, constraint, before)
+        return f"{text}; {_unbound(numbers)}" if numbers else text
     refused = before & constraint.failed
     what = f"volume {numbers['volume']} of claim {numbers['volumeClaim']}"
     if "zone" not in numbers:
@@ -476,7 +535,9 @@ def _volumes(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
 
 
 def _volume_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[str, Any]:
-    return volume_numbers(funnel.snapshot, funnel.task, before & constraint.failed)
+    refused = before & constraint.failed
+    bound = volume_numbers(funnel.snapshot, funnel.task, refused)
+    return bound or unbound_numbers(funnel.snapshot, funnel.task)
 
 
 def _groups(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
