@@ -29,7 +29,7 @@ class Endless(BaseHTTPRequestHandler):
             return
         token = "same" if how == "repeats" else str(next(NUMBERS))
         name = {"metadata": {"name": f"a{token}", "namespace": "default"}}
-        items: Any = [name] if how == "grows" else []
+        items: Any = {"grows": [name] * 500, "short": [name]}.get(how, [])
         if how == "odd":
             items, token = [{"metadata": {}}], ""
         body = json.dumps({"metadata": {"continue": token}, "items": items}).encode()
@@ -71,6 +71,7 @@ def server() -> Iterator[str]:
     [
         ("repeats", "the list has no end: the server repeats a continue token"),
         ("empty", "the list has no end: the server sent 101 parts without objects"),
+        ("short", "the list has no end: the server sent 1001 parts that were not full"),
         ("grows", "the list has no end: it was not complete after 2 s"),
         ("odd", "an object without metadata.name came back"),
     ],

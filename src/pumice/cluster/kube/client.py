@@ -35,6 +35,8 @@ _LIST_S: Final = 300.0
 """Seconds for all parts of a list together; 100,000 pods take one."""
 _EMPTY_PAGES: Final = 100
 """Parts without objects after which a list has no end."""
+_SHORT_PAGES: Final = 1000
+"""Parts with fewer objects than asked for, likewise; servers fill nearly all."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -362,7 +364,7 @@ class _EndlessList:
         self._key = key
         self._until = until
         self._tokens: set[str] = set()
-        self._empty = 0
+        self._empty = self._short = 0
 
     def check(self, page: Page, token: str, now: float) -> None:
         """Look at a part that announces another.
@@ -372,10 +374,13 @@ class _EndlessList:
         """
         problem = ""
         self._empty += not page.items
+        self._short += len(page.items or ()) < _PAGE
         if token in self._tokens:
             problem = "the server repeats a continue token"
         elif self._empty > _EMPTY_PAGES:
             problem = f"the server sent {self._empty} parts without objects"
+        elif self._short > _SHORT_PAGES:
+            problem = f"the server sent {self._short} parts that were not full"
         elif now > self._until:
             problem = f"it was not complete after {_LIST_S:g} s"
         self._tokens.add(token)

@@ -267,7 +267,7 @@ class ExecCredentials:
         try:
             return lenient_epoch(str(text))
         except ValueError:
-            log.warning("%s: an expiry that is not a time: %s", self._login.command, text)
+            log.warning("%s: an expiry that is not a time", self._login.command)
             return None
 
 
@@ -305,7 +305,7 @@ def _read_all(process: subprocess.Popen[bytes], until: float) -> tuple[bytes, by
             selector.register(pipe, selectors.EVENT_READ)
         while selector.get_map():
             ready = selector.select(max(until - time.monotonic(), 0.0))
-            if not ready:
+            if not ready or time.monotonic() > until:  # it may complain for ever
                 raise TimeoutError(errno.ETIMEDOUT, "it did not end in time")
             for key, _ in ready:
                 piece = os.read(key.fd, _PIECE)
