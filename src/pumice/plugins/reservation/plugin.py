@@ -194,6 +194,8 @@ class Reservation(Plugin, name="reservation"):
         self._pods_leave = bool((ssn.snapshot.tasks.status == Status.RELEASING).any())
         self._looks = True
         """Whether jobs that have a promise are looked at again."""
+        self._is_live = False
+        """Whether what is said of jobs is written, so that it should not change to and fro."""
         self._is_open = False
 
     @property
@@ -247,6 +249,7 @@ class Reservation(Plugin, name="reservation"):
         Those that are to be promised a start get one in their place in the order.
         """
         ssn, table = self._ssn, self._ssn.snapshot.jobs
+        self._is_live = True
         several = len({*table.queue[jobs].tolist()}) > 1
         if (several and (self.scope != "cluster" or self._is_ordered)) or self.max_hold:
             return []
@@ -314,7 +317,7 @@ class Reservation(Plugin, name="reservation"):
             return self._behind(line) if holds else None
         own, now = line.promises.get(job), self._ssn.future.now
         if own is not None and self._is_early(own):
-            return self._would_delay((self._others(line, job) or [own])[0], self._end(job))
+            return self._early_refusal(line, own) if self._is_live else self._too_early(line, own)
         demand = self._ssn.future.demand(job)
         profile = self._profile(line, demand) if line.promises else None
         if own is not None and profile is None:
@@ -324,6 +327,22 @@ class Reservation(Plugin, name="reservation"):
         elif profile is not None and demand.count <= profile.now:
             return self._delays(line, job, profile)
         return None  # it is not sure, or it finds no room and leaves others all that they have
+
+    def _early_refusal(self, line: _Line, own: Promise) -> Refusal | None:
+        """Refuse a job whose time has not come as if it were looked at again.
+
+        None where it finds no room for all that is known: it is placed in vain, and that is said.
+        """
+        profile = self._profile(line, own.demand)
+        if profile is None or own.demand.count > profile.now:
+            return None
+        refusal = self._delays(line, own.job, profile) or self._too_early(line, own)
+        self._cleared = NOWHERE
+        return refusal
+
+    def _too_early(self, line: _Line, own: Promise) -> Refusal:
+        """Refuse a job whose time has not come, as nothing ended early."""
+        return self._would_delay((self._others(line, own.job) or [own])[0], self._end(own.job))
 
     def _delays(self, line: _Line, job: int, profile: Profile) -> Refusal | None:
         """Refuse a job that has room if it would delay another one; else it is cleared."""
@@ -367,6 +386,9 @@ class Reservation(Plugin, name="reservation"):
         if self.mode == "strict":
             refusal = self._known_refusal(line, job.row)
             return True if refusal is None else refusal
+        own = line.promises.get(job.row)
+        if own is not None and self._is_early(own):
+            return self._too_early(line, own)
         others, end = self._holding(self._others(line, job.row)), self._end(job.row)
         near = any(each.start < end for each in others)
         delayed = future.first_delayed(others) if near else None

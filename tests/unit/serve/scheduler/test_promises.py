@@ -275,3 +275,31 @@ def test_a_terminating_pod_leaves_its_room_to_the_promised_gang(
         if each["spec"].get("nodeName")
     }
     assert placed == {"wide-0", "wide-1"}
+
+
+def test_what_is_said_of_promised_jobs_does_not_change_to_and_fro(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also when room for few appears, after which all of them are looked at again."""
+    world, said = World("conservative"), []
+    for at in range(9):
+        add_node(world.cluster, f"m{at}", {"cpu": "1", "memory": "8Gi", "pods": "110"})
+        world.add(f"side{at}", 1, 7200)
+    world.run(1)
+    for i in range(4):
+        world.add(f"wide-{i}", 9 + i % 2, 600)
+    world.run(1, cycles=1)
+    real = world.cluster.patch
+
+    def spy(kind: str, namespace: str, name: str, patch: Any, **more: Any) -> Any:
+        if kind == "Pod" and name.startswith("wide") and "conditions" in patch.get("status", {}):
+            said.append(name)
+        return real(kind, namespace, name, patch, **more)
+
+    monkeypatch.setattr(world.cluster, "patch", spy)
+    counts = []
+    for at in range(4):
+        world.end(f"side{at}")
+        world.run(5, cycles=2)
+        counts.append(len(said))
+    assert counts[1:] == [counts[0]] * 3
