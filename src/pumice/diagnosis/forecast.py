@@ -486,7 +486,7 @@ def broken_promises(
     still be kept then, in a cluster that does not come to rest, is not broken.
     """
     waiting = {world.title(each.outcome.job): each for each in examiners}
-    timeline = Timeline(world)
+    timeline = Timeline(world, as_stated=True)
     for _ in range(MOST_CYCLES):
         timeline.step()
         for moved in timeline.story.binds:
