@@ -201,3 +201,32 @@ def test_of_thousands_of_warnings_the_first_are_printed(
     assert result.exit_code == len(words) - 2
     assert len(result.stderr.splitlines()) == 201
     assert result.stderr.endswith("… and 1,800 more\n")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"at": [{"cycle": 10**12, "cordon": ["n1"]}]},
+        {"at": [{"time": "99999h", "cordon": ["n1"]}]},
+        {"eventually": [{"starts": ["default/*"], "within": 10**12}]},
+    ],
+)
+@pytest.mark.parametrize("verb", ["run", "test"])
+def test_cycles_without_number_are_bounded(tmp_path: Path, verb: str, more: Any) -> None:
+    conf = {"actions": "allocate", "tiers": [{"plugins": [{"name": "gang"}]}]}
+    file = tmp_path / "scenario.json"
+    file.write_text(json.dumps({"objects": [NODE], "conf": conf, **more}))
+    began = time.monotonic()
+    result = CliRunner().invoke(main, [verb, str(file)])
+    assert time.monotonic() - began < 10
+    assert result.exit_code in (1, 2)
+    assert "at most 100,000 cycles until the last step or goal" in result.output
+
+
+def test_thousands_of_pools_of_nodes(tmp_path: Path) -> None:
+    conf = {"actions": "allocate", "tiers": []}
+    file = tmp_path / "scenario.json"
+    file.write_text(json.dumps({"nodes": [{"count": 1}] * 20_000, "conf": conf}))
+    began = time.monotonic()
+    assert CliRunner().invoke(main, ["run", str(file)]).exit_code == 0
+    assert time.monotonic() - began < 30  # each looked for a free name from the first on

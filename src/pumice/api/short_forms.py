@@ -71,10 +71,10 @@ def nodes_from(path: Path, where: str, given: Any, taken: Iterable[str] = ()) ->
     pools = given if isinstance(given, list) else [given]
     if isinstance(given, dict) and _are_by_name(given):
         pools = [{"name": name, **one} for name, one in given.items()]
-    known, made = set(taken), []
+    known, made, first = set(taken), [], dict[str, int]()
     for i, pool in enumerate(pools):
         at = f"{where}[{i}]" if isinstance(given, list) else where
-        for one in _pool(path, at, pool, known):
+        for one in _pool(path, at, pool, known, first):
             known.add(one["metadata"]["name"])
             made.append(one)
     return made
@@ -85,7 +85,9 @@ def _are_by_name(given: Mapping[str, Any]) -> bool:
     return bool(given) and "labels" not in given and all(isinstance(one, dict) for one in stated)
 
 
-def _pool(path: Path, where: str, given: Any, taken: set[str]) -> Iterator[Manifest]:
+def _pool(
+    path: Path, where: str, given: Any, taken: set[str], first: dict[str, int]
+) -> Iterator[Manifest]:
     pool = mapped(path, where, given, "a mapping with count and cpu")
     _refuse_keys(path, where, pool, NODE_KEYS)
     count = _number(path, f"{where}.count", pool.get("count", 1))
@@ -94,7 +96,8 @@ def _pool(path: Path, where: str, given: Any, taken: set[str]) -> Iterator[Manif
     memory = amounts.pop("memory", _quantity("memory", cores * _MEMORY_PER_CPU))
     stem = typed(path, f"{where}.name", pool.get("name", "node"), str, "a name")
     taints = [_taint(path, f"{where}.taints", one) for one in pool.get("taints", ())]
-    for name in _names(stem, count, taken, numbered="count" in pool or "name" not in pool):
+    numbered = "count" in pool or "name" not in pool
+    for name in _names(stem, count, taken, first) if numbered else (stem,):
         yield node(
             name,
             cpu=pool.get("cpu", 4),
@@ -107,16 +110,16 @@ def _pool(path: Path, where: str, given: Any, taken: set[str]) -> Iterator[Manif
         )
 
 
-def _names(stem: str, count: int, taken: set[str], *, numbered: bool) -> Iterator[str]:
-    if not numbered:
-        yield stem
-        return
-    number = made = 0
+def _names(stem: str, count: int, taken: set[str], first: dict[str, int]) -> Iterator[str]:
+    """Yield free names; ``first`` has by stem the number from which some may be free."""
+    number = first.get(stem, 0)
+    made = 0
     while made < count:
         if f"{stem}-{number}" not in taken:
             made += 1
             yield f"{stem}-{number}"
         number += 1
+    first[stem] = number
 
 
 def _taint(path: Path, where: str, given: Any) -> dict[str, str]:

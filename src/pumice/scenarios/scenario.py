@@ -32,7 +32,7 @@ from pumice.api.short_forms import SHORT_KEYS, short_objects
 from pumice.api.times import lenient_epoch
 from pumice.api.wording import EMPTY_FILE
 from pumice.api.yaml_text import parse_yaml
-from pumice.errors import ManifestError, ScenarioError
+from pumice.errors import ManifestError, ScenarioError, Words
 from pumice.scenarios.drawn import Draw, is_drawn
 from pumice.scenarios.expectations import (
     EXPECT_KEYS,
@@ -251,7 +251,10 @@ def _open_ended(scenario: Scenario) -> Scenario:
     if within is not None:
         span = within_from(scenario.path, "always.settles.within", within)
         longest += span.in_cycles(scenario.interval) + 1
-    most = min(longest + _UNTIL_QUIET, MOST_CYCLES)
+    most = longest + _UNTIL_QUIET
+    if most > MOST_CYCLES:
+        wanted = f"at most {MOST_CYCLES:,} cycles until the last step or goal"
+        raise problem(scenario.path, "", Words(f"{longest} cycles"), wanted)
     return replace(scenario, cycles=max(most, scenario.cycles), until_quiet=True)
 
 
