@@ -222,7 +222,7 @@ class _Entrance:
             handler = server()
             task = loop.create_task(self._greet(connection, handler))
             self._greeted[task] = handler
-            task.add_done_callback(self._greeted.pop)
+            task.add_done_callback(lambda done: self._greeted.pop(done, None))
             await asyncio.sleep(0)  # it is greeted before the next one is accepted
 
     async def _greet(self, connection: socket.socket, handler: web.RequestHandler) -> None:
@@ -238,9 +238,12 @@ class _Entrance:
 
     def _has_room(self, server: web.Server) -> bool:
         """Make room for one more connection if need be; return whether there is some."""
-        new = sum(one.transport is None for one in self._greeted.values())
-        if new >= _MOST_HANDSHAKES:
-            return False
+        greeted = [task for task, one in self._greeted.items() if one.transport is None]
+        new = len(greeted)
+        if new >= _MOST_HANDSHAKES:  # a client that means it takes a moment
+            greeted[0].cancel()
+            del self._greeted[greeted[0]]
+            new -= 1
         known = [one for one in server.connections if one.transport is not None]
         if len(known) + new < _MOST_CONNECTIONS:
             return True
