@@ -106,6 +106,8 @@ def _queue_overrun(
     """Return the finding that a queue, or one above it, would exceed its limit."""
     at, shorts = str(numbers["at"]), short_of(numbers)
     used = _Used.when(ssn, admitting=admitting)
+    if code is Cause.QUEUE_OVER_DESERVED and all(_is_stated(ssn, at, each) for each in shorts):
+        code = Cause.QUEUE_OVER_CAPABILITY  # which bounds what it deserves
     if code is Cause.QUEUE_OVER_CAPABILITY and used is not None:
         at, shorts = next(iter(_by_owner(ssn, used, at, shorts).items()))
     pods = numbers.get("pods", 0)
@@ -186,6 +188,15 @@ def _is_whole_cluster(ssn: Session, queue: str, short: Short) -> bool:
     res = names.index(short.resource)
     stated = queues.capability_given[res, queues.row_of[queue]]
     return not stated and short.limit >= float(ssn.total[res]) - STEP
+
+
+def _is_stated(ssn: Session, queue: str, short: Short) -> bool:
+    """Return whether a limit is the capability that a queue states."""
+    queues, names = ssn.snapshot.queues, ssn.snapshot.resources.names
+    if short.resource not in names or queue not in queues.row_of:
+        return False
+    at = names.index(short.resource), queues.row_of[queue]
+    return bool(queues.capability_given[at]) and short.limit >= float(queues.capability[at]) - STEP
 
 
 def _short_numbers(short: Short) -> dict[str, Any]:

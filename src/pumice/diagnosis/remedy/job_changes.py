@@ -11,7 +11,7 @@ from pumice.api.annotations import GROUP_NAME, NUMA_POLICY, PREEMPTABLE, REVOCAB
 from pumice.api.kinds import ENDED_PHASES, SCHEDULER_NAME, Manifest, queue_of
 from pumice.api.pod_resources import asked_amounts
 from pumice.api.quantity import format_quantity, parse_quantity
-from pumice.api.wording import nearest
+from pumice.api.wording import nearest, verb
 from pumice.controllers.expected import is_expected
 from pumice.controllers.job.state import replicas_of
 from pumice.diagnosis.changes import Add, Change, Operation, Remove, patched
@@ -473,18 +473,24 @@ def revocable(target: Target, _: Finding) -> Iterator[Change | None]:
 
 
 def tolerate(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Tolerate the taints that refuse."""
-    for text in cause.numbers.get("taints", ()):
-        left, _, effect = str(text).rpartition(":")
-        key, equals, value = left.partition("=")
-        new = {"key": key, "operator": "Equal" if equals else "Exists", "effect": effect}
-        if equals:
-            new["value"] = value
+    """Tolerate the taints that refuse: each alone, then all."""
+    texts = [str(text) for text in cause.numbers.get("taints", ())]
+    for some in [*([text] for text in texts), *([texts] if len(texts) > 1 else [])]:
+        new = [_toleration(text) for text in some]
 
-        def edit(spec: Manifest, new: Manifest = new) -> Manifest:
-            return {**spec, "tolerations": [*(spec.get("tolerations") or ()), new]}
+        def edit(spec: Manifest, new: list[Manifest] = new) -> Manifest:
+            return {**spec, "tolerations": [*(spec.get("tolerations") or ()), *new]}
 
-        yield target.with_pods_patched(f"make its pods tolerate the taint {text}", edit)
+        what = f"the {verb(len(some), 'taint', 'taints')} {', '.join(some)}"
+        yield target.with_pods_patched(f"make its pods tolerate {what}", edit)
+
+
+def _toleration(taint: str) -> Manifest:
+    """Return what tolerates a taint, which is written as kubectl does."""
+    left, _, effect = taint.rpartition(":")
+    key, equals, value = left.partition("=")
+    new = {"key": key, "operator": "Equal" if equals else "Exists", "effect": effect}
+    return {**new, "value": value} if equals else new
 
 
 def without_gates(target: Target, cause: Finding) -> Iterator[Change | None]:

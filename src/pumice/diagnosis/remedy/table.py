@@ -133,6 +133,7 @@ _FOR_ROOM: Final = frozenset(
         Cause.DEVICE,
         Cause.VOLUME,
         Cause.WINDOW_CLOSED,
+        Cause.WOULD_DELAY,
         Cause.ROLE_SHORT,
         Cause.WAITING_FOR_EVICTED,
     }
