@@ -225,6 +225,14 @@ class Story:
 _Watcher = TypeVar("_Watcher", bound=Watcher)
 
 
+def _control_plane(world: ClusterState, objects: Fixtures) -> ControlPlane:
+    """Make the cluster of a world with its controllers and quotas."""
+    made = ControlPlane(world, objects, all_controllers(keys=no_keys, groups_bound=False))
+    if world.of_kind(RESOURCE_QUOTA):
+        made.limit_pods(PodQuotas(made.cluster, demands=world.knows_defaults))
+    return made
+
+
 class Timeline:
     """One copy of a world in which time passes."""
 
@@ -254,11 +262,8 @@ class Timeline:
         self._default_s, self._endless = default_s, endless
         if endless:
             objects.edit(self._unending)
-        controllers = all_controllers(keys=no_keys, groups_bound=False)
-        self.plane = ControlPlane(world, objects, controllers)
+        self.plane = _control_plane(world, objects)
         self.cluster = self.plane.cluster
-        if world.of_kind(RESOURCE_QUOTA):
-            self.plane.limit_pods(PodQuotas(self.cluster, demands=world.knows_defaults))
         self._groups = self.cluster.tables.table(POD_GROUP)
         self._may_end = default_s is not None or any(map(_tells_others, objects.timed))
         self.stuck: dict[str, float] = {}
