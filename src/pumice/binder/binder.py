@@ -67,10 +67,10 @@ class _WaitingStatus(msgspec.Struct):
 
 
 class _Held(NamedTuple):
-    """A status of a group that counts as written, until when it waits for the next one."""
+    """A status of a group that counts as written, and since when it waits for the next one."""
 
     state: PodGroupState
-    until: float
+    since: float
     uid: str
 
 
@@ -115,6 +115,7 @@ class Binder:
         self._hold_s = hold_s
         self._held: dict[str, _Held] = {}
         """Statuses of groups whose jobs are starting."""
+        self._at = 0.0
         self._deferred: dict[str, _WaitingStatus] = {}
         self._stored: dict[str, Mapping[str, str]] = {}
         """Data of ConfigMaps as last written."""
@@ -128,8 +129,12 @@ class Binder:
         self._transition = ""
         """Names the cycle in the conditions that it writes."""
 
-    def apply(self, decisions: Decisions) -> WriteResults:
-        """Hand all decisions in; return results of these and earlier writes known so far."""
+    def apply(self, decisions: Decisions, at: float | None = None) -> WriteResults:
+        """Hand all decisions in; return results of these and earlier writes known so far.
+
+        ``at`` is the time of the cycle, by which statuses are held: a replay has the same.
+        """
+        self._at = self._cluster.now() if at is None else at
         self._cycles += 1
         self._time = self._now()
         self._transition = str(uuid5(NAMESPACE_OID, f"{self._source} {self._time} {self._cycles}"))
@@ -293,15 +298,18 @@ class Binder:
             known = self._known(POD_GROUP, group)
             if known is None or known.metadata.uid != held.uid:
                 del self._held[group]
-            elif held.until <= self._clock():
+            elif not self._is_fresh(held.since):
                 self._write_group(group, held.state)
+
+    def _is_fresh(self, since: float) -> bool:
+        return 0 <= self._at - since < self._hold_s
 
     def forget_held(self) -> None:
         """Drop statuses that are held; those that are still to be written are decided again."""
         self._held.clear()
 
     def _write_group(self, group: str, state: PodGroupState, *, is_starting: bool = False) -> None:
-        known, held, now = self._known(POD_GROUP, group), self._held.pop(group, None), self._clock()
+        known, held = self._known(POD_GROUP, group), self._held.pop(group, None)
         if not isinstance(known, PodGroup):
             return
         annotations = group_annotations(known, state)
@@ -310,16 +318,16 @@ class Binder:
             if held is not None:  # what was held counted as written
                 self.written_groups[group] = known.status, {}
             return
-        status, until = status or known.status, now + self._hold_s
-        if is_starting and now < (held.until if held else until):
-            self._held[group] = _Held(state, held.until if held else until, known.metadata.uid)
+        status, since = status or known.status, held.since if held else self._at
+        if is_starting and self._is_fresh(since):
+            self._held[group] = _Held(state, since, known.metadata.uid)
             self.written_groups[group] = status, annotations
         elif self._statuses.begin("group", group, known, state):
             patch = group_patch(known, status, annotations)
             self._patch("group", POD_GROUP, group, known, patch)
             self.written_groups[group] = status, annotations
         elif held is not None:  # it counts as written: another one is still on its way
-            self._held[group] = _Held(state, until, known.metadata.uid)
+            self._held[group] = _Held(state, self._at, known.metadata.uid)
 
     def _write_promise(self, group: str, change: PromiseChange) -> None:
         known = self._known(POD_GROUP, group)

@@ -173,7 +173,7 @@ class LiveScheduler:
             write_conditions=write_conditions,
             clock=self._clock,
             on_failure=wake,
-            hold_s=PATIENCE_S if wake is not None else 0.0,
+            hold_s=PATIENCE_S if self._assume else 0.0,
         )
 
     def look(self) -> bool:
@@ -212,7 +212,7 @@ class LiveScheduler:
         dropped, withheld = not self._may_write(), NOTHING
         if not dropped:
             withheld = self.arrivals.withheld(decisions)
-            writes.results += self._write(decisions, withheld).results
+            writes.results += self._write(decisions, withheld, now).results
         self.stale = False
         return Cycle(now, decisions, writes, dropped, usage, withheld)
 
@@ -246,14 +246,14 @@ class LiveScheduler:
         self.binder.forget_held()
         self.volumes.move_to(self.informer)
 
-    def _write(self, decisions: Decisions, withheld: Withheld) -> WriteResults:
+    def _write(self, decisions: Decisions, withheld: Withheld, at: float) -> WriteResults:
         self._recovers |= bool(decisions.volumes)
         withheld.remove(decisions, self.informer.snapshot)
         self.informer.state_groups(decisions.pod_groups)
         decisions = self.volumes.begin(decisions, self._clock())
         if self._assume:
             self.recovery.assume(decisions, self._clock())
-        writes = self.binder.apply(decisions)
+        writes = self.binder.apply(decisions, at)
         for result in writes.results if not self._assume else ():
             if result.what == "bind" and result.error is not None:  # answered at once: it is final
                 self.binder.unreserve(result.key, result.uid)
