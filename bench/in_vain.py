@@ -28,6 +28,7 @@ from pumice.api.kinds import POD
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.framework.session import Session
+from pumice.garbage_collection import reading
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer, Observers, Scheduler
 from pumice.serve.scheduler.default_queues import make_queues
@@ -103,7 +104,8 @@ def measure(name: str, part: float) -> dict[str, Any]:
     full = replace(full, gangs=int(full.gangs * part))
     clock = VirtualClock(NOW)
     cluster = EmbeddedCluster(clock, record_events=False)
-    cluster.restore(full.objects())
+    with reading():  # as a served scheduler does
+        cluster.restore(full.objects())
     live = LiveScheduler(cluster, Scheduler(parse_conf(conf)))
     refused = Refused()
     causes = WaitingCauses(Metrics())
