@@ -308,7 +308,8 @@ class ServiceError(PumiceError):
 
     def __init__(self, url: str = "", problem: str = "") -> None:
         super().__init__()
-        self.url, self.problem = url, bounded(problem, _MOST_OF_A_PROBLEM)
+        self.url = bounded(url, _MOST_OF_A_PLACE)
+        self.problem = bounded(problem, _MOST_OF_A_PROBLEM)
 
     def _text(self) -> str:
         return f"{self.url}: {self.problem}" if self.url else self.problem

@@ -299,7 +299,7 @@ def _read_all(process: subprocess.Popen[bytes], until: float) -> tuple[bytes, by
     output, complaint = (
         cast("IO[bytes]", pipe).fileno() for pipe in (process.stdout, process.stderr)
     )
-    kept = {output: b"", complaint: b""}
+    kept, printed = {output: b"", complaint: b""}, 0
     with selectors.DefaultSelector() as selector:
         for pipe in kept:
             selector.register(pipe, selectors.EVENT_READ)
@@ -312,8 +312,9 @@ def _read_all(process: subprocess.Popen[bytes], until: float) -> tuple[bytes, by
                 if not piece:
                     selector.unregister(key.fd)
                 kept[key.fd] += piece
+                printed += len(piece)
             kept[complaint] = kept[complaint][-_SHOWN:]
-            if len(kept[output]) > MOST_SECRET_BYTES:
+            if printed > MOST_SECRET_BYTES:
                 raise TimeoutError(
                     errno.EFBIG, f"it printed more than {MOST_SECRET_BYTES >> 20} MiB"
                 )

@@ -25,6 +25,7 @@ from pumice.errors import (
     RejectedError,
     ServiceError,
     UnavailableError,
+    bounded,
 )
 
 BIGGEST: Final = 1 << 30  # bytes of an answer: all pods of a large cluster on one page
@@ -121,10 +122,14 @@ class Transport:
     def _about(self, error: UnavailableError, request: Request) -> UnavailableError:
         """Name the request in an error, as Go's client does."""
         url = f"{self._http.url}{request.target}".partition("?")[0]
-        error.problem = f'{request.method.capitalize()} "{url}": {error.problem}'
+        error.problem = bounded(
+            f'{request.method.capitalize()} "{bounded(url, _SHOWN)}": {error.problem}'
+        )
         return error
 
 
+_SHOWN: Final = 500
+"""Characters of an address in an error."""
 ATTEMPTS: Final = 6
 """Default number of times that a request is sent at most."""
 
