@@ -20,7 +20,7 @@ MODULE_LINES = 800  # files are cut by idea; one this long probably holds two
 TEST_LINES = 800
 PAGE_COLUMNS = 100  # of JavaScript, style sheets and templates, as ruff asks of Python
 FUNCTION_LINES = 55  # most have fewer than 40; long ones list parameters
-FRAMEWORK_FILES, FRAMEWORK_ROWS = 48, 12
+FRAMEWORK_FILES, FRAMEWORK_ROWS = 45, 12
 
 MODULES = sorted(SOURCE.rglob("*.py"))
 FILES = [*MODULES, *sorted((ROOT / "tests").rglob("*.py"))]

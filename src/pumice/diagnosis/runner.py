@@ -272,14 +272,12 @@ class Timeline:
         self.overdue_s: dict[str, float] = {}
         """Pods that end at once, as they ran longer than expected, each with the seconds."""
         self._kubelet = Kubelet(self.cluster, durations=self._lasts, keeps=self._is_stuck)
-        self._claims = ResourceClaimUpkeep(self.cluster)
-        self._new_claims = NewClaims(self.cluster)
+        self._claims, self._new_claims = ResourceClaimUpkeep(self.cluster), NewClaims(self.cluster)
         self._scheduler, self._process = question_scheduler(world), question_memory(world)
         self._informer = self._follow()
         self._learned = self._scheduler.learned_seconds(self._informer.snapshot)
         self._may_end |= self._learned is not None
-        self._binder = self._writer()
-        self._ended: set[str] = set()
+        self._binder, self._ended = self._writer(), set[str]()
         self._leaving: set[str] = set()
         """Pods on nodes that are being deleted and go."""
         for place in objects.leaving:
