@@ -26,7 +26,7 @@ from pumice.scenarios.objects import advance
 from pumice.scheduler import Scheduler
 
 RECORD: Final = HERE / "bench" / "decisions.json"
-"""What all cases decided at commit 177e46e8."""
+"""What all cases decided at commit 774234a6."""
 _EVICTING: Final = """actions: "enqueue, allocate, preempt, reclaim, backfill"
 tiers:
 - plugins:
