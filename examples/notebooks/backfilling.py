@@ -1,8 +1,8 @@
 """Compare first fit, strict, EASY and conservative backfilling on public logs: tables and a chart.
 
-Run as ``python examples/sim/backfilling.py LOGS [--chart FILE.svg]``; LOGS is a folder with logs of
-the Parallel Workloads Archive and the list of Philly's jobs.  The tables are those of the page
-docs/plugins/reservation.md.
+Run as ``python examples/notebooks/backfilling.py LOGS [--chart FILE.svg]``; LOGS is a folder with
+logs of the Parallel Workloads Archive and the list of Philly's jobs.  The tables are those of the
+page docs/backfilling.md; the notebook beside it makes them, too.
 """
 
 import argparse
