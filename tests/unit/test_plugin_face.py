@@ -10,6 +10,7 @@ import pumice.plugin as face
 from pumice.framework.plugin import HOOKS, Plugin
 
 BUILT_IN = {
+    "Callable",
     *("None", "list", "dict", "int", "float", "bool", "str"),
     *("Hashable", "Iterable", "Mapping", "NDArray", "np"),
 }
