@@ -195,7 +195,7 @@ class Reservation(Plugin, name="reservation"):
         self._looks = True
         """Whether jobs that have a promise are looked at again."""
         self._is_live = False
-        """Whether what is said of jobs is written, so that it should not change to and fro."""
+        """Whether what is said of jobs is written, so that it should not change back and forth."""
         self._is_open = False
 
     @property
