@@ -22,7 +22,7 @@ LIKELY: Final = {
     "lost is undone": 14,
     "no fence": 75,
     "no limits": 3,
-    "no looking": 149,
+    "no looking": 70,
     "nothing assumed": 22,
     "old caches": 0,
     "old events count": 42,

@@ -1,6 +1,7 @@
 """Trace files as texts and tables: CSV, packed or not, and Parquet, which needs pyarrow."""
 
 import csv
+import errno
 import gzip
 import math
 import re
@@ -30,15 +31,18 @@ def read_text(path: Path, most: int = MAX_TRACE_BYTES) -> str:
         content: bytes | bytearray = read_file(path, most, is_text=False)
         if content.startswith(_GZIP):
             content = gzip.GzipFile(fileobj=BytesIO(content)).read(most + 1)
-        if len(content) > most:
-            wanted = f"at most {most >> 20:,} MiB once it is unpacked"
-            raise InputError(wanted=wanted, found=Words("more"), file=str(path))
     except (EOFError, zlib.error, gzip.BadGzipFile):
         found = Words("a packed file that is cut off or damaged")
         raise InputError(wanted="a readable text file", found=found, file=str(path)) from None
     except (OSError, ValueError) as error:
         found = Words(getattr(error, "strerror", None) or str(error))
-        raise InputError(wanted="a readable text file", found=found, file=str(path)) from None
+        wanted = "a readable text file"
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            wanted = f"at most {most >> 20:,} MiB"
+        raise InputError(wanted=wanted, found=found, file=str(path)) from None
+    if len(content) > most:
+        wanted = f"at most {most >> 20:,} MiB once it is unpacked"
+        raise InputError(wanted=wanted, found=Words("more"), file=str(path))
     return decoded(content, str(path))
 
 
