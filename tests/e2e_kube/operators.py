@@ -58,9 +58,10 @@ class Operator:
 
 
 _CRDS: Final = "config/crd/bases"
+_FIXED: Final = Path("/tmp/k8s-webhook-server/serving-certs")  # noqa: S108  # what they were built with
 _MANAGER: Final = """
 kind: Configuration
-webhook: {port: WEBHOOK}
+webhook: {port: WEBHOOK, host: 127.0.0.1}
 health: {healthProbeBindAddress: "127.0.0.1:PORT"}
 metrics: {bindAddress: "0"}
 leaderElection: {leaderElect: false}
@@ -101,6 +102,7 @@ OPERATORS: Final[Mapping[str, Operator]] = {
         ("--config={configuration}",),
         f"apiVersion: config.lws.x-k8s.io/v1alpha1{_MANAGER}{_OWN_CERTIFICATES}"
         "gangSchedulingManagement: {schedulerProvider: volcano}\n",
+        certificates=_FIXED,
     ),
     "mpi-operator": Operator(
         "github.com/kubeflow/mpi-operator",
@@ -127,7 +129,7 @@ OPERATORS: Final[Mapping[str, Operator]] = {
         ("--gang-scheduler-name=volcano", "--metrics-bind-address=0",
          "--health-probe-bind-address=127.0.0.1:{port}", "--webhook-server-port={webhook}"),
         objects=_TRAINING_OBJECTS,
-        certificates=Path("/tmp/k8s-webhook-server/serving-certs"),  # noqa: S108  # its constant
+        certificates=_FIXED,
     ),
     "trainer": Operator(
         "github.com/kubeflow/trainer/v2",
@@ -196,7 +198,8 @@ def _running(name: str, plane: ControlPlane, kubectl: Kubectl) -> Iterator[None]
     served = lambda: [kubectl.run("get", each).returncode for each in names]  # noqa: E731
     until("kinds served", served, lambda codes: not any(codes))
     hooks = [one for one in made if one["kind"].endswith("WebhookConfiguration")]
-    kubectl.apply(*yaml.safe_load_all(operator.objects))
+    if operator.objects:
+        kubectl.apply(*yaml.safe_load_all(operator.objects))
     home = plane.directory / f"operator-{name}"
     _write_certificates(plane, home.name, home / "k8s-webhook-server" / "serving-certs")
     if operator.certificates:

@@ -51,7 +51,10 @@ def gang(request: Any, plane: Any, kubectl: Any) -> Iterator[Gang]:
     for each in (name, *OPERATORS[name].needs):
         if not is_program(OPERATORS[each].program):
             pytest.skip(f"not built: python -m tests.e2e_kube.operators {each}")
-    with plane.controller_manager("job-controller"), running(name, plane, kubectl):
+    with (
+        plane.controller_manager("job-controller", "statefulset-controller"),
+        running(name, plane, kubectl),
+    ):
         yield request.param
 
 
@@ -65,6 +68,7 @@ def example(gang: Gang) -> list[dict[str, Any]]:
 def test_the_example_of_a_page_starts_whole_or_not_at_all(gang: Gang, space: Any) -> None:
     space.kubectl.create(queue("research"))
     space.nodes(1, prefix="small", cpu=gang.cpu - 1)
+    space.nodes(1, prefix="rest", cpu=1)  # some operators make no pods before the group is admitted
     space.kubectl.create(*example(gang))
     until("all pods there", space.pods, lambda pods: len(pods) == gang.pods, timeout_s=90)
     (group,) = until("one group", space.groups)
