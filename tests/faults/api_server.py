@@ -175,6 +175,8 @@ class ApiServer:
         self.faults = faults
         self.is_up = True
         self.requests = 0
+        self.writes_under_way = 0
+        """Writes that were received and are not carried out yet."""
         self.on_request: list[Callable[[Asked], None]] = []
         """Called with each request as it is sent, whatever its result."""
         self.on_done: list[Callable[[Asked, Answer], None]] = []
@@ -221,10 +223,12 @@ class ApiServer:
             connection.cut(fate.delay_s)
             return
         when = self._simulation.clock.now() + fate.delay_s
+        self.writes_under_way += asked.is_write
         self._simulation.clock.call_at(when, lambda: self._handle(connection, asked, fate))
 
     def _handle(self, connection: Connection, asked: Asked, fate: Fate) -> None:
         """Carry a request out, or not, and answer it, or not."""
+        self.writes_under_way -= asked.is_write
         if fate.delay_s > _STALE_S and asked.is_write and not self._is_wanted(asked.process):
             return
         if fate.status:

@@ -58,7 +58,8 @@ class Takeover(Upheaval):
         """Bind a pod of another scheduler where there is room, or delete one."""
         if self._failovers.happens(0.3):
             self._note("pod deleted", self._delete_pod())
-        elif self._leader() is None:  # else both may take the room, and rightly so
+        elif self._leader() is None and not self._stage.server.writes_under_way:
+            # else both may take the room, and rightly so
             self._note("bound by another", self._bind_other())
 
     def _bind_other(self) -> str:
