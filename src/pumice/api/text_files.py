@@ -20,6 +20,9 @@ STDIN: Final = Path("-")
 """Names standard input in place of a file."""
 _SHOWN_STDIN: Final = Path("<stdin>")
 """Names it in messages; what finds the line of a fault reads it by this name again."""
+NO_PASSWORD: Final = ""
+"""What private keys are loaded with: OpenSSL asks for the password of an encrypted one otherwise,
+on the terminal of a server."""
 MOST_BYTES: Final = 1 << 30
 """The largest file that is read; `kubectl get -o yaml` of 100,000 pods takes half of it."""
 MOST_STREAMED: Final = 256 << 20
@@ -174,7 +177,3 @@ def read_secret(path: Path) -> bytes:
     if len(content) > MOST_SECRET_BYTES:
         raise OSError(errno.EFBIG, f"More than {MOST_SECRET_BYTES >> 20} MiB", str(path))
     return content
-
-
-NO_PASSWORD: Final = ""
-"""Of a private key: without one, whoever loads an encrypted key is asked on the terminal."""

@@ -14,6 +14,7 @@ from pumice.api.quantity import amount_text, base_units
 from pumice.api.wording import counted, first_of, part_of_its, span, verb
 from pumice.core.status import PHASE_CODE, Status
 from pumice.core.tables import NOWHERE
+from pumice.core.views import count_roles, minima
 from pumice.examine.findings import EXTENDER, Finding, ObjectRef, Position, failed_in
 from pumice.examine.gang_needs import (
     gang_refused,
@@ -30,7 +31,6 @@ from pumice.examine.node_causes import NO_NODES, finding_of
 from pumice.examine.node_constraints import Funnel
 from pumice.examine.order_keys import OrderBook
 from pumice.examine.placement import Trial, at_its_turn, placement_findings, try_alone
-from pumice.framework.columns import count_roles, minima
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import PERMIT, REJECT, Record, Refusal, Stage, Why
 from pumice.framework.session import Session

@@ -16,7 +16,7 @@ from pumice.api.quantity import amount_text, base_units
 from pumice.core.resources import PODS, STEP, Column
 from pumice.core.status import HOLDING
 from pumice.core.tables import NOWHERE
-from pumice.framework.columns import READY, count_roles, meets_minima, minima
+from pumice.core.views import READY, count_roles, meets_minima, minima
 from pumice.framework.session import Session
 from pumice.scheduler import Observer
 

@@ -14,8 +14,8 @@ from pumice.api.wording import counted, first_of
 from pumice.core.resources import Column
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
+from pumice.core.views import READY, count_roles, meets_minima, minima
 from pumice.examine.findings import Finding, ObjectRef
-from pumice.framework.columns import READY, count_roles, meets_minima, minima
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Record, Refusal, Stage
 from pumice.framework.session import Session

@@ -18,8 +18,7 @@ from pumice.api.wording import counted
 from pumice.core.resources import STEP, Mask
 from pumice.core.status import PHASES, Status
 from pumice.core.tables import NOWHERE
-from pumice.core.views import Job
-from pumice.framework.columns import READY, count_roles
+from pumice.core.views import READY, Job, count_roles
 from pumice.framework.refusals import Record, Stage, Why
 from pumice.framework.session import Session
 from pumice.framework.waiting import given_up, waiting_reason

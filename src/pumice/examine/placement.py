@@ -12,14 +12,13 @@ from typing import Any, Final
 from pumice.api.codes import Cause
 from pumice.api.wording import counted, verb
 from pumice.core.status import Status
-from pumice.core.views import Task
+from pumice.core.views import READY, Task, count_roles, minima
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.gang_needs import needs_some, pending_rows
 from pumice.examine.job_outcome import JobOutcome
 from pumice.examine.node_causes import RESOURCE_CLAIM, finding_of, node_findings
 from pumice.examine.node_constraints import Funnel
 from pumice.framework.arguments import AllocateArguments, arguments_of
-from pumice.framework.columns import READY, count_roles, minima
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.refusals import Reason, Record, Records, Stage, Why
 from pumice.framework.session import Session

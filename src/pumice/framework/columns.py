@@ -1,7 +1,6 @@
-"""Rows of jobs, queues and tasks as columns, for hooks that return keys; counts by role."""
+"""Rows of jobs, queues and tasks as columns, for hooks that return ordering keys."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -9,9 +8,9 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import ALLOCATED_CLASS, PENDING, PHASES, Status
+from pumice.core.status import ALLOCATED_CLASS, PHASES, Status
 from pumice.core.tables import NOWHERE, Ints, JobTable, QueueTable, TaskTable
-from pumice.core.views import HoldingRows, Job, NamespacedRows, Task, Texts, texts
+from pumice.core.views import HoldingRows, NamespacedRows, Task, Texts, texts
 
 _SETTLED = [int(s) for s in (Status.BOUND, Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 _READY = [int(s) for s in (*ALLOCATED_CLASS, Status.SUCCEEDED)]
@@ -209,64 +208,3 @@ class Verdicts:
         for row in index[known[index] == _UNJUDGED].tolist():
             known[row] = self._judge(row)
         return known[index] == 1
-
-
-READY = ALLOCATED_CLASS | {Status.SUCCEEDED}
-
-
-def mixed_roles(
-    snapshot: Snapshot, rows: list[int], varying: Sequence[Callable[[Task], Hashable]]
-) -> frozenset[int]:
-    """Return the roles whose tasks differ in kind: a node may refuse one and take the next.
-
-    Tasks differ by shape, and by what plugins look at besides: labels, annotations, the queue.
-    """
-    table = snapshot.tasks
-    roles, kinds = table.role[rows].tolist(), [table.shape[rows].tolist()]
-    tasks = [Task(snapshot, row) for row in rows] if varying else []
-    kinds += [[vary_by(task) for task in tasks] for vary_by in varying]
-    distinct = set(zip(roles, *kinds, strict=True))
-    found = Counter(role for role, *_ in distinct if role != NOWHERE)
-    return frozenset(role for role, n in found.items() if n > 1)
-
-
-def minima(job: Job) -> dict[str, int]:
-    """Return the minimum number of tasks of each role.
-
-    They bind only if the job needs at least as many tasks as they add up to.
-    """
-    wanted: dict[str, int] = job.group.spec.min_task_member
-    if not wanted or job.min_member < sum(wanted.values()):
-        return {}
-    return wanted
-
-
-def count_roles(
-    job: Job, statuses: Collection[Status], *, pending_best_effort: bool = False
-) -> dict[str, int]:
-    """Count a job's tasks by role over some statuses."""
-    snapshot = job.snapshot
-    tasks, names = snapshot.tasks, snapshot.roles
-    counts: dict[str, int] = {}
-    for row in job.tasks:
-        status = int(tasks.status[row])
-        extra = pending_best_effort and status == PENDING and tasks.best_effort[row]
-        if status in statuses or extra:
-            role = int(tasks.role[row])
-            name = "" if role == NOWHERE else names[role]
-            counts[name] = counts.get(name, 0) + 1
-    return counts
-
-
-def meets_minima(counts: dict[str, int], wanted: dict[str, int]) -> bool:
-    """Return whether every role has its minimum number."""
-    return all(counts.get(role, 0) >= least for role, least in wanted.items())
-
-
-def roles_ready(job: Job, *, pipelined: bool = False) -> bool:
-    """Return whether every role has its minimum number placed (or pipelined)."""
-    wanted = minima(job)
-    if not wanted:
-        return True
-    statuses = READY | {Status.PIPELINED} if pipelined else READY
-    return meets_minima(count_roles(job, statuses, pending_best_effort=True), wanted)

@@ -13,8 +13,7 @@ import numpy as np
 from pumice.core.resources import Mask
 from pumice.core.status import PENDING
 from pumice.core.tables import NOWHERE
-from pumice.core.views import Job, Task
-from pumice.framework.columns import READY, count_roles, mixed_roles
+from pumice.core.views import READY, Job, Task, count_roles, mixed_roles
 from pumice.framework.placement.ahead import Imagined, has_plain_shape, longest, relabelled
 from pumice.framework.placing import NO_ROOM, Codes, Fit
 from pumice.framework.plugin import Plugin

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from pumice.api.codes import Spared
 from pumice.core.resources import Column, IndexArray, Mask
 from pumice.core.status import ALLOCATED_CLASS, Status
-from pumice.core.views import Job, Task
-from pumice.framework.columns import Jobs, all_jobs, count_roles, meets_minima, minima, roles_ready
+from pumice.core.views import Job, Task, count_roles, meets_minima, minima, roles_ready
+from pumice.framework.columns import Jobs, all_jobs
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.plugin_declarations import SimulatorAssumptions
 from pumice.framework.plugin_session import PluginSession

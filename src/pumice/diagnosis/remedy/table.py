@@ -107,39 +107,6 @@ _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
     Cause.WAITING_FOR_EVICTED: (cluster_changes.remove_stuck,),
     Cause.WINDOW_CLOSED: (job_changes.revocable, cluster_changes.open_window, _revocable_all_day),
 }
-_FOR_ROOM: Final = frozenset(
-    {
-        Cause.INSUFFICIENT_RESOURCE,
-        Cause.GANG_SHORT,
-        Cause.JOB_AHEAD,
-        Cause.NOT_ADMITTED,
-        Cause.QUEUE_OVER_CAPABILITY,
-        Cause.QUEUE_OVER_DESERVED,
-        Cause.NODE_SELECTOR,
-        Cause.NODE_AFFINITY,
-        Cause.TAINT,
-        Cause.NODE_NOT_READY,
-        Cause.NODE_UNSCHEDULABLE,
-        Cause.NODE_GROUP,
-        Cause.NODE_SHARD,
-        Cause.NODE_USAGE,
-        Cause.POD_LIMIT,
-        Cause.HOST_PORT,
-        Cause.POD_AFFINITY,
-        Cause.POD_ANTI_AFFINITY,
-        Cause.TOPOLOGY_SPREAD,
-        Cause.NETWORK_DOMAIN,
-        Cause.NUMA_POLICY,
-        Cause.DEVICE,
-        Cause.VOLUME,
-        Cause.WINDOW_CLOSED,
-        Cause.WOULD_DELAY,
-        Cause.ROLE_SHORT,
-        Cause.WAITING_FOR_EVICTED,
-    }
-)
-
-
 _NOT_BY_OTHERS: Final = frozenset(
     {
         Cause.NODE_SELECTOR,
@@ -154,6 +121,28 @@ _NOT_BY_OTHERS: Final = frozenset(
     }
 )
 """Refusals of nodes that no priority changes: nodes with room for it are found before them."""
+_FOR_ROOM: Final = _NOT_BY_OTHERS | frozenset(
+    {
+        Cause.INSUFFICIENT_RESOURCE,
+        Cause.GANG_SHORT,
+        Cause.JOB_AHEAD,
+        Cause.NOT_ADMITTED,
+        Cause.QUEUE_OVER_CAPABILITY,
+        Cause.QUEUE_OVER_DESERVED,
+        Cause.POD_LIMIT,
+        Cause.HOST_PORT,
+        Cause.POD_AFFINITY,
+        Cause.POD_ANTI_AFFINITY,
+        Cause.TOPOLOGY_SPREAD,
+        Cause.NETWORK_DOMAIN,
+        Cause.NUMA_POLICY,
+        Cause.DEVICE,
+        Cause.VOLUME,
+        Cause.WOULD_DELAY,
+        Cause.ROLE_SHORT,
+        Cause.WAITING_FOR_EVICTED,
+    }
+)
 _GROUPS: Final[Mapping[_Maker, str]] = {
     job_changes.ask_for_less: "less",
     cluster_changes.endings: "wait",

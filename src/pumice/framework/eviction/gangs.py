@@ -19,9 +19,9 @@ from pumice.core.resources import STEP, Column, Mask, fits, need_of
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
-from pumice.core.views import Job, Task
+from pumice.core.views import READY, Job, Task, count_roles, minima
 from pumice.framework.arguments import AllocateArguments, GangEvictionArguments, arguments_of
-from pumice.framework.columns import READY, Jobs, count_roles, minima
+from pumice.framework.columns import Jobs
 from pumice.framework.hooks import Ask
 from pumice.framework.placing import NO_ROOM, vetoed
 from pumice.framework.plugin import Plugin

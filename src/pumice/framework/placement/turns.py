@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import Column
 from pumice.core.tables import NOWHERE, Delta
-from pumice.core.views import Task
-from pumice.framework.columns import all_jobs, mixed_roles
+from pumice.core.views import Task, mixed_roles
+from pumice.framework.columns import all_jobs
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.ordering import Heap, Key
 from pumice.framework.placement.ahead import (
